@@ -1,0 +1,40 @@
+# The front door. `make setup` builds .venv by itself; every other target depends on it.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+OUT ?= results
+
+.PHONY: setup reproduce test lint docs bench clean help
+
+help:            ## show this list
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.installed  ## make .venv and install posse into it
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+reproduce: setup ## draw the paper's figures from fresh runs: results/report.html
+	$(BIN)/posse reproduce --quick --jobs $(JOBS) --out $(OUT)
+
+test: setup lint ## static checks, then every test
+	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+
+lint: setup      ## ruff, mypy, import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: setup      ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+bench: setup     ## measure the solvers and the simulator, as ratios taken in one run
+	$(BIN)/python -m benchmarks
+
+clean:           ## remove what make made
+	rm -rf $(VENV) site results

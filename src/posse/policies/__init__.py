@@ -1,0 +1,31 @@
+"""Who plays: estimators, rules and schedules put together."""
+
+from posse.policies.learning import (
+    IndependentGreedy,
+    LearningPolicy,
+    LearningState,
+    MLinGreedy,
+    NaiveGreedy,
+    OracleGreedy,
+)
+from posse.policies.protocol import Policy
+from posse.policies.random import Random
+from posse.policies.rules import Greedy, Rule
+from posse.policies.schedules import DoublyExponential, Every, Geometric, Schedule
+
+__all__ = [
+    "DoublyExponential",
+    "Every",
+    "Geometric",
+    "Greedy",
+    "IndependentGreedy",
+    "LearningPolicy",
+    "LearningState",
+    "MLinGreedy",
+    "NaiveGreedy",
+    "OracleGreedy",
+    "Policy",
+    "Random",
+    "Rule",
+    "Schedule",
+]

@@ -1,0 +1,112 @@
+"""Learning policies: an estimator, a rule, a schedule and a memory. The named algorithms are presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posse.actions import Actions
+from posse.estimators import Estimate, Estimator, LowRank, OracleBasis, Ridge
+from posse.policies.rules import Greedy, Rule
+from posse.policies.schedules import DoublyExponential, Geometric, Schedule
+from posse.statistics import GramStatistics
+from posse.validation import check_choice, check_number
+
+
+@dataclass(frozen=True, eq=False)
+class LearningState:
+    """What a learning policy knows: the data it remembers and the estimate it plays by."""
+
+    statistics: GramStatistics
+    estimate: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningPolicy:
+    """Play by an estimate, and make a new one at the end of every block.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        What is learned from statistics.
+    rule : Rule
+        How the estimate becomes a choice.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch" or float
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted. A number g in ]0, 1] is the weight that a round loses to each later one:
+        after a block of n rounds what was known before counts g^n.
+
+    Examples
+    --------
+    >>> LearningPolicy(estimator=Ridge(penalty=1.0), schedule=Geometric(first=5, ratio=2)).blocks(20)
+    (5, 5, 10)
+    """
+
+    estimator: Estimator
+    rule: Rule = field(default_factory=Greedy)
+    schedule: Schedule = field(default_factory=Geometric)
+    memory: str | float = "all"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.memory, str):
+            check_choice("`memory` of LearningPolicy, if not a number,", self.memory, ["all", "epoch"])
+        else:
+            check_number("`memory` of LearningPolicy", self.memory, 0.0, 1.0, open_low=True)
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return the schedule's blocks."""
+        return self.schedule.blocks(horizon)
+
+    def init(self, n_tasks: int, dim: int) -> LearningState:
+        """Return the state before the first round: the estimate from no data."""
+        nothing = GramStatistics.zeros(n_tasks, dim)
+        return LearningState(nothing, self.estimator.fit(nothing))
+
+    def select(self, state: LearningState, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
+        """Apply the rule to the current estimate."""
+        return self.rule.choose(state.estimate, actions, rng)
+
+    def update(self, state: LearningState, statistics: GramStatistics) -> LearningState:
+        """Remember a block and estimate anew."""
+        remembered = self._recall(state.statistics, statistics)
+        return LearningState(remembered, self.estimator.fit(remembered))
+
+    def _recall(self, old: GramStatistics, new: GramStatistics) -> GramStatistics:
+        if self.memory == "epoch":
+            return new
+        if self.memory == "all":
+            return old + new
+        return old.discount(float(self.memory) ** float(new.count.max())) + new
+
+
+def MLinGreedy(rank: int) -> LearningPolicy:
+    """Algorithm 1 of the paper: least squares over rank-k parameters, greedy, doubly exponential epochs.
+
+    Each epoch is played by the estimate from the epoch before it alone. In the first, theta is zero
+    and arms are chosen at random.
+    """
+    return LearningPolicy(estimator=LowRank(rank=rank), schedule=DoublyExponential(), memory="epoch")
+
+
+def NaiveGreedy() -> LearningPolicy:
+    """The paper's baseline: MLinGreedy with ordinary least squares, each task alone.
+
+    The paper does not state the baseline's epochs; these are MLinGreedy's, and so is the rule that
+    an epoch learns from the one before it alone.
+    """
+    return LearningPolicy(estimator=Ridge(penalty=0.0), schedule=DoublyExponential(), memory="epoch")
+
+
+def IndependentGreedy() -> LearningPolicy:
+    """The baseline strengthened: ridge with a learned penalty, all data, frequent updates."""
+    return LearningPolicy(estimator=Ridge())
+
+
+def OracleGreedy(basis: ArrayLike) -> LearningPolicy:
+    """Return IndependentGreedy inside the true representation: what is left to gain."""
+    return LearningPolicy(estimator=OracleBasis(basis=np.asarray(basis, dtype=np.float64)))

@@ -1,0 +1,31 @@
+"""What the simulator asks of a policy."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posse.actions import Actions
+from posse.statistics import GramStatistics
+
+
+class Policy(Protocol):
+    """A way to play T tasks side by side.
+
+    A policy is configuration only. What it has learned is a separate state, which `update`
+    replaces and never changes; between two updates the policy is fixed.
+    """
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return how many rounds to play between updates; they add up to the horizon."""
+
+    def init(self, n_tasks: int, dim: int) -> Any:
+        """Return the state before the first round."""
+
+    def select(self, state: Any, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
+        """Choose an action for every round and task."""
+
+    def update(self, state: Any, statistics: GramStatistics) -> Any:
+        """Return the state after a block whose rounds are summarised in `statistics`."""

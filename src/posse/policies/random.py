@@ -1,0 +1,40 @@
+"""Play at random: the floor of every comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posse.actions import Actions
+from posse.statistics import GramStatistics
+from posse.validation import Array
+
+
+@dataclass(frozen=True)
+class Random:
+    """Choose uniformly among the actions on offer, for ever.
+
+    Examples
+    --------
+    >>> Random().blocks(100)
+    (100,)
+    """
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return one block: there is nothing to learn."""
+        return (horizon,)
+
+    def init(self, n_tasks: int, dim: int) -> Array:
+        """Return theta = 0, under which all actions tie."""
+        return np.zeros((n_tasks, dim))
+
+    def select(self, state: Array, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
+        """Choose among ties."""
+        return actions.argmax(state, rng)
+
+    def update(self, state: Array, statistics: GramStatistics) -> Array:
+        """Learn nothing."""
+        return state

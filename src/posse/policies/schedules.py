@@ -1,0 +1,96 @@
+"""When to re-estimate: a horizon is cut into blocks, and a policy learns at the end of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from posse.validation import check_integer, check_number
+
+
+class Schedule(Protocol):
+    """A way to cut a horizon into blocks."""
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return positive block lengths that add up to the horizon."""
+
+
+@dataclass(frozen=True)
+class DoublyExponential:
+    """The epochs of Algorithm 1: they end at G_m = N^(1 - 2^-m), m = 1, ..., M = ceil(log2 log2 N), G_M = N.
+
+    Ends are rounded to whole rounds. Horizons too short for the formula are one epoch.
+
+    Examples
+    --------
+    >>> DoublyExponential().blocks(10_000)
+    (100, 900, 2162, 6838)
+    """
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return the epochs' lengths."""
+        check_integer("`horizon`", horizon, 1)
+        n_epochs = math.ceil(math.log2(math.log2(horizon))) if horizon > 2 else 1
+        ends = {round(horizon ** (1 - 2.0**-m)) for m in range(1, n_epochs)} | {horizon}
+        return _lengths(sorted(ends))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometric:
+    """Re-estimate whenever the rounds played have grown by a factor.
+
+    Parameters
+    ----------
+    first : int
+        Rounds before the first estimate.
+    ratio : float
+        Each update comes when `ratio` times as many rounds are played as at the last one.
+
+    Examples
+    --------
+    >>> Geometric(first=10, ratio=2).blocks(100)
+    (10, 10, 20, 40, 20)
+    """
+
+    first: int = 5
+    ratio: float = 1.2
+
+    def __post_init__(self) -> None:
+        check_integer("`first` of Geometric", self.first, 1)
+        check_number("`ratio` of Geometric", self.ratio, 1.0, open_low=True)
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return the blocks' lengths."""
+        check_integer("`horizon`", horizon, 1)
+        ends = []
+        end = self.first
+        while end < horizon:
+            ends.append(end)
+            end = max(end + 1, math.ceil(end * self.ratio))
+        return _lengths([*ends, horizon])
+
+
+@dataclass(frozen=True)
+class Every:
+    """Re-estimate after every `rounds` rounds.
+
+    Examples
+    --------
+    >>> Every(4).blocks(10)
+    (4, 4, 2)
+    """
+
+    rounds: int = 1
+
+    def __post_init__(self) -> None:
+        check_integer("`rounds` of Every", self.rounds, 1)
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return the blocks' lengths."""
+        check_integer("`horizon`", horizon, 1)
+        return _lengths([*range(self.rounds, horizon, self.rounds), horizon])
+
+
+def _lengths(ends: list[int]) -> tuple[int, ...]:
+    return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))

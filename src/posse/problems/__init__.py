@@ -1,0 +1,6 @@
+"""Where actions and rewards come from."""
+
+from posse.problems.gaussian import GaussianProblem
+from posse.problems.protocol import Problem
+
+__all__ = ["GaussianProblem", "Problem"]

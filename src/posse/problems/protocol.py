@@ -1,0 +1,44 @@
+"""What the simulator asks of a problem."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posse.actions import Actions
+from posse.validation import Array
+
+
+class Problem(Protocol):
+    """T tasks with d features: their action sets, and the truth about their rewards.
+
+    Policies see the actions and the rewards; the means are for the simulator alone. Randomness
+    comes from the generators passed in, and is drawn round by round: two calls of `actions` or
+    `noise` for n and m rounds give what one call for n + m rounds gives. So every policy meets
+    the same rounds, however it cuts them into blocks.
+    """
+
+    @property
+    def n_tasks(self) -> int:
+        """The number of tasks, T."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+
+    def actions(self, n_rounds: int, rng: np.random.Generator) -> Actions:
+        """Draw the action sets of the next rounds."""
+
+    def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
+        """Draw what makes the rewards of the next rounds random, (n, T): the same for every policy."""
+
+    def mean_rewards(self, actions: Any, choice: NDArray[Any]) -> Array:
+        """Return the expected reward of a choice, (n, T)."""
+
+    def best_rewards(self, actions: Any) -> Array:
+        """Return the largest expected reward on offer, (n, T)."""
+
+    def rewards(self, means: Array, noise: Array) -> Array:
+        """Return the rewards that come back, (n, T); no randomness but the noise."""

@@ -1,0 +1,196 @@
+"""One run: a problem deals rounds, policies play them, regret is counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from posse.actions import Actions
+from posse.policies import Policy
+from posse.problems import Problem
+from posse.statistics import GramStatistics
+from posse.validation import Array, BoolArray, IntArray, check_integer
+
+# Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
+CHUNK_ROUNDS = 32
+CHUNK_VALUES = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The regret of one policy in one run.
+
+    Attributes
+    ----------
+    rounds : (m,)
+        Checkpoints, as numbers of rounds played.
+    regret : (m, T)
+        Cumulative regret of each task at each checkpoint.
+    state : object
+        What the policy knew at the end.
+    seconds : float
+        Time to deal the rounds and to play them.
+    """
+
+    rounds: IntArray
+    regret: Array
+    state: Any
+    seconds: float
+
+    @property
+    def regret_per_task(self) -> Array:
+        """Mean over tasks of the cumulative regret, (m,)."""
+        return np.asarray(self.regret.mean(axis=1))
+
+
+def simulate(
+    problem: Problem,
+    policy: Policy,
+    *,
+    horizon: int,
+    seed: int,
+    checkpoints: IntArray | None = None,
+) -> Trace:
+    """Play one policy for `horizon` rounds. See `simulate_all`, of which this is the case of one.
+
+    Examples
+    --------
+    >>> from posse import GaussianProblem, MLinGreedy
+    >>> problem = GaussianProblem.draw(n_tasks=10, dim=8, rank=2, seed=0)
+    >>> trace = simulate(problem, MLinGreedy(rank=2), horizon=500, seed=0)
+    >>> trace.regret.shape[1], int(trace.rounds[-1])
+    (10, 500)
+    """
+    return simulate_all(problem, {"": policy}, horizon=horizon, seed=seed, checkpoints=checkpoints)[""]
+
+
+def simulate_all(
+    problem: Problem,
+    policies: Mapping[str, Policy],
+    *,
+    horizon: int,
+    seed: int,
+    checkpoints: IntArray | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> dict[str, Trace]:
+    """Play several policies on the same rounds: the same actions on offer, the same noise.
+
+    The seed is split into three streams, for actions, noise and the policies' own draws. Rounds are
+    dealt once, in chunks, and every policy plays each chunk before the next is dealt, so memory does
+    not grow with the horizon. What a policy does depends neither on its company nor on the machine's
+    number of cores: to the last bit.
+
+    Parameters
+    ----------
+    problem : Problem
+    policies : mapping of names to policies
+    horizon : int
+        N, the number of rounds.
+    seed : int
+    checkpoints : (m,) integers, optional
+        Rounds after which to record regret; the horizon is always among them. By default about 30,
+        evenly spaced on a logarithmic scale.
+    on_progress : callable, optional
+        Called with the number of rounds just played.
+
+    Returns
+    -------
+    dict of Trace
+        One per policy, under its name.
+    """
+    check_integer("`horizon`", horizon, 1)
+    check_integer("`seed`", seed, 0)
+    marks = default_checkpoints(horizon) if checkpoints is None else check_checkpoints(checkpoints, horizon)
+    actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
+    actions_rng, noise_rng = np.random.default_rng(actions_seed), np.random.default_rng(noise_seed)
+    with threadpool_limits(limits=1):
+        players = {
+            name: _Player(problem, policy, horizon, marks, np.random.default_rng(policy_seed))
+            for name, policy in policies.items()
+        }
+        dealing = 0.0
+        for start, stop in _chunks(horizon, problem.n_tasks, problem.dim):
+            clock = time.perf_counter()
+            actions = problem.actions(stop - start, actions_rng)
+            noise = problem.noise(stop - start, noise_rng)
+            best = problem.best_rewards(actions)
+            dealing += time.perf_counter() - clock
+            for player in players.values():
+                player.play(start, actions, best, noise)
+            if on_progress is not None:
+                on_progress(stop - start)
+    return {name: player.trace(dealing) for name, player in players.items()}
+
+
+def default_checkpoints(horizon: int) -> IntArray:
+    """Return about 30 rounds from 1 to the horizon, evenly spaced on a logarithmic scale."""
+    return np.unique(np.round(np.geomspace(1, horizon, 30)).astype(np.intp))
+
+
+def check_checkpoints(checkpoints: IntArray, horizon: int) -> IntArray:
+    """Return the checkpoints sorted, the horizon among them, or say which lies outside the run."""
+    marks = np.unique(np.append(np.asarray(checkpoints), horizon))
+    if marks.dtype.kind not in "iu" or marks[0] < 1 or marks[-1] > horizon:
+        raise ValueError(f"`checkpoints` must be whole rounds in [1, horizon={horizon}]. Got {checkpoints!r}.")
+    return marks.astype(np.intp)
+
+
+def _chunks(horizon: int, n_tasks: int, dim: int) -> Iterator[tuple[int, int]]:
+    size = max(1, min(CHUNK_ROUNDS, CHUNK_VALUES // (n_tasks * dim)))
+    for start in range(0, horizon, size):
+        yield start, min(start + size, horizon)
+
+
+class _Player:
+    """A policy in the middle of a run."""
+
+    def __init__(
+        self, problem: Problem, policy: Policy, horizon: int, marks: IntArray, rng: np.random.Generator
+    ) -> None:
+        blocks = policy.blocks(horizon)
+        if sum(blocks) != horizon or min(blocks) < 1:
+            raise ValueError(f"blocks of {policy!r} must be positive and add up to {horizon}. Got {blocks}.")
+        self.problem, self.policy, self.rng, self.marks = problem, policy, rng, marks
+        self.block_ends = iter(np.cumsum(blocks).tolist())
+        self.block_end: int = next(self.block_ends)
+        self.nothing = GramStatistics.zeros(problem.n_tasks, problem.dim)
+        self.statistics = self.nothing
+        self.state = policy.init(problem.n_tasks, problem.dim)
+        self.regret = np.zeros(problem.n_tasks)
+        self.recorded: list[Array] = []
+        self.seconds = 0.0
+
+    def play(self, start: int, actions: Actions, best: Array, noise: Array) -> None:
+        """Play the rounds start, start + 1, ... of a chunk, and learn where a block ends."""
+        clock = time.perf_counter()
+        done, n_rounds = 0, actions.n_rounds
+        while done < n_rounds:
+            stop = min(n_rounds, self.block_end - start)
+            offered = actions.rounds(done, stop)
+            choice = self.policy.select(self.state, offered, self.rng)
+            means = self.problem.mean_rewards(offered, choice)
+            rewards = self.problem.rewards(means, noise[done:stop])
+            self.statistics += GramStatistics.of(offered.features(choice), rewards, offered.active)
+            self._record(start + done, best[done:stop] - means, offered.active)
+            if start + stop == self.block_end:
+                self.state = self.policy.update(self.state, self.statistics)
+                self.statistics = self.nothing
+                self.block_end = next(self.block_ends, self.block_end)
+            done = stop
+        self.seconds += time.perf_counter() - clock
+
+    def _record(self, start: int, regret: Array, active: BoolArray | None) -> None:
+        if active is not None:
+            regret = np.where(active, regret, 0.0)
+        for mark in self.marks[(self.marks > start) & (self.marks <= start + len(regret))]:
+            self.recorded.append(self.regret + regret[: mark - start].sum(axis=0))
+        self.regret = self.regret + regret.sum(axis=0)
+
+    def trace(self, dealing: float) -> Trace:
+        """Return the record of the run; `dealing` is the time it took to deal the rounds."""
+        return Trace(self.marks, np.stack(self.recorded), self.state, dealing + self.seconds)

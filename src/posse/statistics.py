@@ -1,0 +1,145 @@
+"""What a task has seen, in fixed memory: X'X, X'y, y'y and the number of rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posse.validation import Array, check_array, check_finite, check_integer, check_number
+
+
+@dataclass(frozen=True, eq=False)
+class GramStatistics:
+    """Sufficient statistics of T linear regressions, one per task.
+
+    They add up: the statistics of two blocks of rounds, added, are the statistics of both, with
+    `zeros` as neutral element. No method changes its object; the arrays are read-only.
+
+    Attributes
+    ----------
+    gram : (T, d, d)
+        X_t'X_t.
+    moment : (T, d)
+        X_t'y_t.
+    square : (T,)
+        y_t'y_t.
+    count : (T,)
+        Rounds played, as a total of weights.
+
+    Examples
+    --------
+    >>> x = np.array([[[1.0, 0.0]], [[0.0, 2.0]]])        # 2 rounds, 1 task, 2 features
+    >>> seen = GramStatistics.of(x, np.array([[3.0], [4.0]]))
+    >>> seen.moment
+    array([[3., 8.]])
+    >>> (seen + seen).count
+    array([4.])
+    """
+
+    gram: Array
+    moment: Array
+    square: Array
+    count: Array
+
+    def __post_init__(self) -> None:
+        for name in ("gram", "moment", "square", "count"):
+            view = np.asarray(getattr(self, name), dtype=np.float64).view()
+            view.setflags(write=False)
+            object.__setattr__(self, name, view)
+        n_tasks, dim = self.moment.shape
+        for name, shape in (("gram", (n_tasks, dim, dim)), ("square", (n_tasks,)), ("count", (n_tasks,))):
+            if getattr(self, name).shape != shape:
+                raise ValueError(
+                    f"`{name}` of GramStatistics must have shape {shape}. Got {getattr(self, name).shape}."
+                )
+
+    @classmethod
+    def zeros(cls, n_tasks: int, dim: int) -> GramStatistics:
+        """Return the statistics of no data: the neutral element of addition."""
+        check_integer("`n_tasks` of GramStatistics", n_tasks, 1)
+        check_integer("`dim` of GramStatistics", dim, 1)
+        return cls(np.zeros((n_tasks, dim, dim)), np.zeros((n_tasks, dim)), np.zeros(n_tasks), np.zeros(n_tasks))
+
+    @classmethod
+    def of(cls, features: ArrayLike, rewards: ArrayLike, weights: ArrayLike | None = None) -> GramStatistics:
+        """Summarise n rounds of all tasks.
+
+        Parameters
+        ----------
+        features : (n, T, d)
+            The actions played.
+        rewards : (n, T)
+        weights : (n, T), optional
+            How much each round counts. Zero, or False, marks a task that sat the round out: what
+            its features and rewards then hold does not matter.
+        """
+        x = np.asarray(features, dtype=np.float64)
+        y = np.asarray(rewards, dtype=np.float64)
+        if x.ndim != 3 or y.shape != x.shape[:2]:
+            raise ValueError(
+                "`features` and `rewards` of GramStatistics must have shapes (n, T, d) and (n, T). "
+                f"Got {x.shape} and {y.shape}."
+            )
+        weighted = x
+        count = np.full(x.shape[1], float(x.shape[0]))
+        if weights is not None:
+            w = check_array("`weights` of GramStatistics", weights, x.shape[:2])
+            if w.min() < 0:
+                raise ValueError(f"`weights` of GramStatistics must not be negative. Got {w.min()}.")
+            x = np.where(w[..., None] > 0, x, 0.0)
+            y = np.where(w > 0, y, 0.0)
+            weighted = w[..., None] * x
+            count = w.sum(axis=0)
+        by_task = weighted.transpose(1, 2, 0)
+        gram = by_task @ x.transpose(1, 0, 2)
+        moment = (by_task @ y.T[:, :, None])[..., 0]
+        square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
+        if not (np.isfinite(gram).all() and np.isfinite(moment).all() and np.isfinite(square).all()):
+            check_finite("`features` of GramStatistics", x)
+            check_finite("`rewards` of GramStatistics", y)
+            raise ValueError(
+                f"`features` and `rewards` must be small enough to square. Got values up to {np.abs(x).max():.3g} "
+                f"and {np.abs(y).max():.3g}."
+            )
+        return cls(gram, moment, square, count)
+
+    @property
+    def n_tasks(self) -> int:
+        """The number of tasks, T."""
+        return int(self.moment.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+        return int(self.moment.shape[1])
+
+    def __add__(self, other: GramStatistics) -> GramStatistics:
+        if self.moment.shape != other.moment.shape:
+            raise ValueError(
+                "statistics to add must have equal numbers of tasks and features. "
+                f"Got {self.moment.shape} and {other.moment.shape}."
+            )
+        return GramStatistics(
+            self.gram + other.gram,
+            self.moment + other.moment,
+            self.square + other.square,
+            self.count + other.count,
+        )
+
+    def discount(self, factor: float) -> GramStatistics:
+        """Return the same data at `factor` times the weight: 1 keeps all, 0 forgets all."""
+        check_number("`factor` of discount", factor, 0.0, 1.0)
+        return GramStatistics(factor * self.gram, factor * self.moment, factor * self.square, factor * self.count)
+
+    def take(self, tasks: ArrayLike) -> GramStatistics:
+        """Return the statistics of some tasks, given as indices or as a mask, in that order."""
+        index = np.asarray(tasks)
+        if index.ndim != 1 or index.dtype.kind not in "iub":
+            raise ValueError(f"`tasks` must be a list of task indices or a mask. Got {tasks!r}.")
+        if index.dtype.kind == "b" and index.shape != (self.n_tasks,):
+            raise ValueError(f"a mask of tasks must have length n_tasks={self.n_tasks}. Got {index.size}.")
+        if index.dtype.kind != "b" and index.size and not (0 <= index.min() and index.max() < self.n_tasks):
+            raise ValueError(f"`tasks` must lie in [0, {self.n_tasks - 1}]. Got {index.min()} to {index.max()}.")
+        return GramStatistics(self.gram[index], self.moment[index], self.square[index], self.count[index])
