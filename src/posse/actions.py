@@ -1,4 +1,4 @@
-"""What a task may play. Every kind of set answers one question: which action is best for theta?"""
+"""What a task may play: every kind of set says which of its actions is best for theta."""
 
 from __future__ import annotations
 
@@ -62,9 +62,8 @@ class FiniteActions:
         if self.arms.ndim != 4:
             raise ValueError(f"`arms` of FiniteActions must have shape (n, T, K, d). Got {self.arms.shape}.")
         if self.available is not None and self.available.shape != self.arms.shape[:3]:
-            raise ValueError(
-                f"`available` of FiniteActions must have shape {self.arms.shape[:3]}. Got {self.available.shape}."
-            )
+            expected, found = self.arms.shape[:3], self.available.shape
+            raise ValueError(f"`available` of FiniteActions must have shape {expected}. Got {found}.")
 
     @property
     def n_rounds(self) -> int:
@@ -74,7 +73,7 @@ class FiniteActions:
     @property
     def active(self) -> BoolArray | None:
         """Which tasks have an arm to play, (n, T); None when all do."""
-        return None if self.available is None else self.available.any(axis=2)
+        return None if self.available is None else np.asarray(self.available.any(axis=2))
 
     def rounds(self, start: int, stop: int) -> FiniteActions:
         """Return the action sets of the rounds start, ..., stop - 1, without copying."""
@@ -88,7 +87,7 @@ class FiniteActions:
         ----------
         theta : (T, d) or (n, T, d)
         """
-        scores = np.vecdot(self.arms, theta[..., None, :])
+        scores: Array = np.vecdot(self.arms, theta[..., None, :])
         if self.available is not None:
             scores[~self.available] = -np.inf
         return scores
@@ -105,14 +104,14 @@ class FiniteActions:
         """Return the feature vectors of the chosen arms, (n, T, d)."""
         n, n_tasks, n_arms, dim = self.arms.shape
         rows = np.arange(n * n_tasks).reshape(n, n_tasks) * n_arms + np.maximum(choice, 0)
-        return self.arms.reshape(-1, dim).take(rows, axis=0)
+        return np.asarray(self.arms.reshape(-1, dim).take(rows, axis=0))
 
 
 def choose_best(scores: Array, rng: np.random.Generator) -> IntArray:
     """Return the index of the largest score on the last axis, ties broken at random; -1 if all are -inf."""
     best = scores.max(axis=-1, keepdims=True)
     tied = scores == best
-    choice = tied.argmax(axis=-1)
+    choice: IntArray = tied.argmax(axis=-1)
     rows = np.count_nonzero(tied, axis=-1) > 1
     if rows.any():
         candidates = tied[rows]

@@ -11,7 +11,7 @@ RANK_TOLERANCE = 1e-12
 
 
 def solve_symmetric(matrix: Array, vector: Array) -> Array:
-    """Minimum-norm solution of `matrix @ x = vector` for a stack of symmetric positive semi-definite matrices.
+    """Return the minimum-norm x with `matrix @ x = vector`, for a stack of positive semi-definite matrices.
 
     Parameters
     ----------

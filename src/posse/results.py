@@ -37,7 +37,9 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def mean_interval(values: Sequence[float] | np.ndarray[Any, Any], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+def mean_interval(
+    values: Sequence[float] | np.ndarray[Any, Any], confidence: float = CONFIDENCE
+) -> tuple[float, float, float]:
     """Return the mean and Student's t interval of independent values; infinite for fewer than two.
 
     Examples

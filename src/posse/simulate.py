@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,6 @@ def simulate_all(
     horizon: int,
     seed: int,
     checkpoints: IntArray | None = None,
-    on_progress: Callable[[int], None] | None = None,
 ) -> dict[str, Trace]:
     """Play several policies on the same rounds: the same actions on offer, the same noise.
 
@@ -95,8 +94,6 @@ def simulate_all(
     checkpoints : (m,) integers, optional
         Rounds after which to record regret; the horizon is always among them. By default about 30,
         evenly spaced on a logarithmic scale.
-    on_progress : callable, optional
-        Called with the number of rounds just played.
 
     Returns
     -------
@@ -122,8 +119,6 @@ def simulate_all(
             dealing += time.perf_counter() - clock
             for player in players.values():
                 player.play(start, actions, best, noise)
-            if on_progress is not None:
-                on_progress(stop - start)
     return {name: player.trace(dealing) for name, player in players.items()}
 
 
@@ -136,7 +131,9 @@ def check_checkpoints(checkpoints: IntArray, horizon: int) -> IntArray:
     """Return the checkpoints sorted, the horizon among them, or say which lies outside the run."""
     marks = np.unique(np.append(np.asarray(checkpoints), horizon))
     if marks.dtype.kind not in "iu" or marks[0] < 1 or marks[-1] > horizon:
-        raise ValueError(f"`checkpoints` must be whole rounds in [1, horizon={horizon}]. Got {checkpoints!r}.")
+        raise ValueError(
+            f"`checkpoints` must be whole rounds in [1, horizon={horizon}]. Got {checkpoints!r}."
+        )
     return marks.astype(np.intp)
 
 

@@ -60,7 +60,9 @@ class GramStatistics:
         """Return the statistics of no data: the neutral element of addition."""
         check_integer("`n_tasks` of GramStatistics", n_tasks, 1)
         check_integer("`dim` of GramStatistics", dim, 1)
-        return cls(np.zeros((n_tasks, dim, dim)), np.zeros((n_tasks, dim)), np.zeros(n_tasks), np.zeros(n_tasks))
+        return cls(
+            np.zeros((n_tasks, dim, dim)), np.zeros((n_tasks, dim)), np.zeros(n_tasks), np.zeros(n_tasks)
+        )
 
     @classmethod
     def of(cls, features: ArrayLike, rewards: ArrayLike, weights: ArrayLike | None = None) -> GramStatistics:
@@ -99,10 +101,8 @@ class GramStatistics:
         if not (np.isfinite(gram).all() and np.isfinite(moment).all() and np.isfinite(square).all()):
             check_finite("`features` of GramStatistics", x)
             check_finite("`rewards` of GramStatistics", y)
-            raise ValueError(
-                f"`features` and `rewards` must be small enough to square. Got values up to {np.abs(x).max():.3g} "
-                f"and {np.abs(y).max():.3g}."
-            )
+            largest = max(np.abs(x).max(), np.abs(y).max())
+            raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
         return cls(gram, moment, square, count)
 
     @property
@@ -131,7 +131,9 @@ class GramStatistics:
     def discount(self, factor: float) -> GramStatistics:
         """Return the same data at `factor` times the weight: 1 keeps all, 0 forgets all."""
         check_number("`factor` of discount", factor, 0.0, 1.0)
-        return GramStatistics(factor * self.gram, factor * self.moment, factor * self.square, factor * self.count)
+        return GramStatistics(
+            factor * self.gram, factor * self.moment, factor * self.square, factor * self.count
+        )
 
     def take(self, tasks: ArrayLike) -> GramStatistics:
         """Return the statistics of some tasks, given as indices or as a mask, in that order."""
@@ -140,6 +142,8 @@ class GramStatistics:
             raise ValueError(f"`tasks` must be a list of task indices or a mask. Got {tasks!r}.")
         if index.dtype.kind == "b" and index.shape != (self.n_tasks,):
             raise ValueError(f"a mask of tasks must have length n_tasks={self.n_tasks}. Got {index.size}.")
-        if index.dtype.kind != "b" and index.size and not (0 <= index.min() and index.max() < self.n_tasks):
-            raise ValueError(f"`tasks` must lie in [0, {self.n_tasks - 1}]. Got {index.min()} to {index.max()}.")
+        if index.dtype.kind != "b" and index.size and not (index.min() >= 0 and index.max() < self.n_tasks):
+            raise ValueError(
+                f"`tasks` must lie in [0, {self.n_tasks - 1}]. Got {index.min()} to {index.max()}."
+            )
         return GramStatistics(self.gram[index], self.moment[index], self.square[index], self.count[index])

@@ -59,7 +59,7 @@ class Ridge:
             return Estimate(solve_symmetric(statistics.gram, statistics.moment))
         if not isinstance(self.penalty, str):
             shifted = statistics.gram + self.penalty * np.eye(statistics.dim)
-            return Estimate(np.linalg.solve(shifted, statistics.moment[..., None])[..., 0])
+            return Estimate(np.asarray(np.linalg.solve(shifted, statistics.moment[..., None])[..., 0]))
         values, vectors = np.linalg.eigh(statistics.gram)
         values = np.maximum(values, 0.0)
         rotated = np.einsum("tij,ti->tj", vectors, statistics.moment)
@@ -106,7 +106,9 @@ class OracleBasis:
         basis = check_array("`basis` of OracleBasis", self.basis, ("d", "k"))
         gap = np.abs(basis.T @ basis - np.eye(basis.shape[1])).max()
         if gap > 1e-8:
-            raise ValueError(f"`basis` of OracleBasis must have orthonormal columns. Got B'B - I of {gap:.3g}.")
+            raise ValueError(
+                f"`basis` of OracleBasis must have orthonormal columns. Got B'B - I of {gap:.3g}."
+            )
         object.__setattr__(self, "basis", basis)
         Ridge(penalty=self.penalty)
 

@@ -1,7 +1,17 @@
 """Many runs: what to run, how to run it, and what the results say."""
 
 from posse.experiments.claims import Claim, Evidence
-from posse.experiments.grid import Experiment, GridError, Progress, run_experiment
+from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments
 from posse.experiments.paper import FIGURES, Figure
 
-__all__ = ["FIGURES", "Claim", "Evidence", "Experiment", "Figure", "GridError", "Progress", "run_experiment"]
+__all__ = [
+    "FIGURES",
+    "Claim",
+    "Evidence",
+    "Experiment",
+    "Figure",
+    "GridError",
+    "Progress",
+    "play_seeds",
+    "run_experiments",
+]

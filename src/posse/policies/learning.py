@@ -85,7 +85,7 @@ class LearningPolicy:
 
 
 def MLinGreedy(rank: int) -> LearningPolicy:
-    """Algorithm 1 of the paper: least squares over rank-k parameters, greedy, doubly exponential epochs.
+    """Return Algorithm 1 of the paper: low-rank least squares, greedy, doubly exponential epochs.
 
     Each epoch is played by the estimate from the epoch before it alone. In the first, theta is zero
     and arms are chosen at random.
@@ -94,7 +94,7 @@ def MLinGreedy(rank: int) -> LearningPolicy:
 
 
 def NaiveGreedy() -> LearningPolicy:
-    """The paper's baseline: MLinGreedy with ordinary least squares, each task alone.
+    """Return the paper's baseline: MLinGreedy with ordinary least squares, each task alone.
 
     The paper does not state the baseline's epochs; these are MLinGreedy's, and so is the rule that
     an epoch learns from the one before it alone.
@@ -103,7 +103,7 @@ def NaiveGreedy() -> LearningPolicy:
 
 
 def IndependentGreedy() -> LearningPolicy:
-    """The baseline strengthened: ridge with a learned penalty, all data, frequent updates."""
+    """Return the baseline strengthened: ridge with a learned penalty, all data, frequent updates."""
     return LearningPolicy(estimator=Ridge())
 
 

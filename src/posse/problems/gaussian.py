@@ -88,12 +88,18 @@ class GaussianProblem:
         owner = "GaussianProblem"
         check_integer(f"`n_tasks` of {owner}", n_tasks, 1)
         check_integer(f"`dim` of {owner}", dim, 1)
-        check_integer(f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=f"min(dim={dim}, n_tasks={n_tasks})")
+        check_integer(
+            f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=f"min(dim={dim}, n_tasks={n_tasks})"
+        )
         rng = np.random.default_rng(seed)
         drawn_basis = haar_basis(dim, rank, rng)
         drawn_weights = unit_vectors(n_tasks, rank, rng)
         B = drawn_basis if basis is None else check_array(f"`basis` of {owner}", basis, (dim, rank))
-        W = drawn_weights if weights is None else check_array(f"`weights` of {owner}", weights, (n_tasks, rank))
+        W = (
+            drawn_weights
+            if weights is None
+            else check_array(f"`weights` of {owner}", weights, (n_tasks, rank))
+        )
         if isinstance(covariance, str):
             check_choice(f"`covariance` of {owner}", covariance, COVARIANCES)
             sigma = random_covariances(n_tasks, dim, rng) if covariance == "random" else covariance
@@ -133,7 +139,7 @@ class GaussianProblem:
 
     def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
         """Return <x, theta_t> of the chosen arms, (n, T)."""
-        return np.vecdot(actions.features(choice), self.theta)
+        return np.asarray(np.vecdot(actions.features(choice), self.theta))
 
     def best_rewards(self, actions: FiniteActions) -> Array:
         """Return the largest <x, theta_t> on offer, (n, T)."""
@@ -168,4 +174,3 @@ def random_covariances(n_tasks: int, dim: int, rng: np.random.Generator) -> Arra
     values = rng.uniform(0.5 / dim, 2.0 / dim, (n_tasks, 1, dim))
     vectors = np.stack([haar_basis(dim, dim, rng) for _ in range(n_tasks)])
     return np.asarray((vectors * values) @ np.swapaxes(vectors, -1, -2))
-

@@ -1,0 +1,248 @@
+"""The command: reproduce the paper, compare policies, list what there is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from posse.catalogue import POLICIES, PROBLEMS
+from posse.experiments import FIGURES, Experiment, GridError, play_seeds, run_experiments
+from posse.experiments import Progress as GridProgress
+from posse.plots import draw_regret_against_round, regret_against_round, save
+from posse.problems.gaussian import COVARIANCES, NOISE_KINDS
+from posse.report import write_report
+from posse.results import final_rounds, summarise
+from posse.validation import check_choice, check_integer
+
+QUICK_SEEDS = 5
+FULL_SEEDS = 20
+PLOT_ENDINGS = (".png", ".svg", ".pdf")
+
+app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+errors = Console(stderr=True)
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str] | None, typer.Argument(help=f"Figures to run: {', '.join(FIGURES)}. All, if none is named.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help=f"{FULL_SEEDS} seeds per setting, or {QUICK_SEEDS}.")
+    ] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Seeds per setting, instead of --quick or --full.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
+    out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("results"),
+) -> None:
+    """Run the paper's experiments; write figures, verdicts and a page.
+
+    Every finished run is saved at once. Stop whenever you like: the same command goes on where it
+    stopped, and --full or more --seeds add to what a --quick run has done.
+
+    Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
+    manifest.json and the images.
+    """
+    with plain_errors():
+        names = list(dict.fromkeys(figures or FIGURES))
+        for name in names:
+            check_choice("figure", name, FIGURES)
+        n_seeds = seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS
+        clock = time.perf_counter()
+        with progress_bar() as bar:
+            task = bar.add_task(f"{' '.join(names)}, {n_seeds} seeds", total=None, runs="")
+
+            def show(state: GridProgress) -> None:
+                runs = f"{state.runs}/{state.total_runs} runs"
+                bar.update(task, completed=state.work, total=state.total_work, runs=runs)
+
+            experiments = [FIGURES[name].experiment for name in names]
+            tables = run_experiments(experiments, seeds=n_seeds, out=out, jobs=jobs, on_progress=show)
+        command = shlex.join(["posse", "reproduce", *names, "--seeds", str(n_seeds), "--out", str(out)])
+        report = write_report(tables, out, command=command, minutes=(time.perf_counter() - clock) / 60)
+        verdicts = Table("figure", "claim", "verdict", box=None)
+        for name, claims in report.claims.items():
+            for claim in claims:
+                verdicts.add_row(name, claim.statement, claim.verdict)
+        Console().print(verdicts)
+        print(report.path)
+
+
+@app.command()
+def simulate(
+    problem: Annotated[str, typer.Option(help=f"Kind of problem: {', '.join(PROBLEMS)}.")] = "gaussian",
+    dim: Annotated[int, typer.Option(help="d, the number of features.")] = 20,
+    rank: Annotated[int, typer.Option(help="k, the dimension of the shared representation.")] = 2,
+    tasks: Annotated[int, typer.Option(help="T, the number of tasks played side by side.")] = 50,
+    arms: Annotated[int, typer.Option(help="K, the arms on offer in each round.")] = 5,
+    rounds: Annotated[int, typer.Option(help="N, the number of rounds.")] = 10_000,
+    covariance: Annotated[
+        str, typer.Option(help=f"Covariance of the contexts: {', '.join(COVARIANCES)}.")
+    ] = "isotropic",
+    noise: Annotated[str, typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)}.")] = "gaussian",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Policy to play; repeat for more: {', '.join(POLICIES)}. All, if none is named."),
+    ] = None,
+    policy_rank: Annotated[
+        int | None, typer.Option(help="Tell the policies this rank instead of the true one.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds: each draws a new problem.")] = 8,
+    jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw regret against round into a .png, .svg or .pdf file.")
+    ] = None,
+) -> None:
+    """Compare policies on one problem: same actions, same noise, 95 % intervals.
+
+    For example: posse simulate --dim 20 --rank 2 --tasks 50 --policy mlingreedy --policy naive
+    """
+    with plain_errors():
+        names = tuple(dict.fromkeys(policy or POLICIES))
+        for name in names:
+            check_choice("policy", name, POLICIES)
+        check_choice("problem", problem, PROBLEMS)
+        check_integer("--rounds", rounds, 1)
+        if policy_rank is not None:
+            most = min(dim, tasks)
+            check_integer("--policy-rank", policy_rank, 1, most, high_name=f"min(dim={dim}, tasks={tasks})")
+        if plot is not None:
+            check_plot_path(plot)
+        cell: dict[str, Any] = {"dim": dim, "rank": rank, "n_tasks": tasks, "n_arms": arms}
+        cell |= {"covariance": covariance, "noise_kind": noise}
+        experiment = Experiment(
+            name="simulate",
+            problem=problem,
+            cells=(cell,),
+            policies=names,
+            horizon=rounds,
+            policy_rank=policy_rank,
+        )
+        with progress_bar() as bar:
+            task = bar.add_task("simulating", total=seeds, runs=f"0/{seeds} seeds")
+
+            def show(done: int) -> None:
+                bar.update(task, completed=done, runs=f"{done}/{seeds} seeds")
+
+            table = play_seeds(experiment, seeds=seeds, jobs=jobs, on_progress=show)
+        final = final_rounds(table)
+        seconds = dict(
+            summarise(final, by=["policy"], value="seconds").select("policy", "seconds").iter_rows()
+        )
+        regrets = summarise(final, by=["policy"]).sort("regret_per_task").drop("n_seeds").to_dicts()
+        rows = [{**row, "seconds": seconds[row["policy"]]} for row in regrets]
+        settings = {"problem": problem, **cell, "rounds": rounds, "policy_rank": policy_rank or rank}
+        settings |= {"seeds": seeds}
+        if plot is not None:
+            title = f"d = {dim}, T = {tasks}, K = {arms}, mean of {seeds} seeds"
+            save(draw_regret_against_round(regret_against_round(table), title), plot)
+        if as_json:
+            print(json.dumps({"settings": settings, "rows": rows}, indent=2))
+        else:
+            print_comparison(rows, settings)
+
+
+@app.command("list")
+def list_names() -> None:
+    """Show the policies, problems and figures that have a name."""
+    console = Console()
+    for heading, entries in (
+        ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
+        ("Problems", {name: problem.summary for name, problem in PROBLEMS.items()}),
+        ("Figures", {name: figure.title for name, figure in FIGURES.items()}),
+    ):
+        table = Table(box=None, show_header=False, title=heading, title_justify="left", title_style="bold")
+        for name, summary in entries.items():
+            table.add_row(name, summary)
+        console.print(table)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn errors that users can mend into one message and an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        errors.print(
+            "[yellow]Stopped.[/] Runs that were saved are kept; the same command goes on from there."
+        )
+        raise typer.Exit(130) from None
+    except (ValueError, GridError, OSError) as error:
+        errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)
+        raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
+
+
+def progress_bar() -> Progress:
+    """Return a progress bar on standard error."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[runs]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=errors,
+    )
+
+
+def print_comparison(rows: list[dict[str, Any]], settings: dict[str, Any]) -> None:
+    """Print a table of policies, best first."""
+    about = ", ".join(f"{name} {value}" for name, value in settings.items())
+    table = Table("policy", caption=about, caption_justify="left")
+    for heading in ("regret per task", "95 % interval", "seconds per run"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        low, high = row["ci_low"], row["ci_high"]
+        interval = "needs two seeds" if low is None else f"{low:.1f} to {high:.1f}"
+        table.add_row(row["policy"], f"{row['regret_per_task']:.1f}", interval, f"{row['seconds']:.2f}")
+    Console().print(table)
+
+
+def check_plot_path(path: Path) -> None:
+    """Refuse a picture that could not be written, before the runs and not after them."""
+    if path.suffix.lower() not in PLOT_ENDINGS:
+        raise ValueError(f"--plot must end in one of {', '.join(PLOT_ENDINGS)}. Got {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"--plot must lie in a folder that exists. Got {str(path)!r}.")
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        print(f"posse {version('posse')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version_wanted: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Many bandits, one representation.
+
+    `posse reproduce` runs the paper's experiments and writes a page with figures and verdicts.
+    `posse simulate` compares policies on a problem in one line.
+    `posse list` shows the names to use.
+    """
+
+
+def main() -> None:
+    """Run the command."""
+    app(prog_name="posse")

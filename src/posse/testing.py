@@ -1,0 +1,180 @@
+"""Conformance checks for estimators, policies and problems of your own.
+
+Each check plays with small random data and raises AssertionError with the broken promise. Run them
+in your tests:
+
+>>> from posse import Ridge
+>>> check_estimator(Ridge())
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from posse.actions import FiniteActions
+from posse.estimators import Estimator
+from posse.policies import Policy
+from posse.problems import Problem
+from posse.statistics import GramStatistics
+from posse.validation import Array
+
+N_TASKS, DIM, N_ARMS = 6, 4, 3
+
+
+def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = DIM) -> None:
+    """Check that an estimator keeps its promises.
+
+    It returns finite parameters of shape (T, d), for tasks without data too and for features that are
+    constant or huge or tiny; it gives the same answer twice; it leaves the statistics as they were;
+    and it does not care in which order the tasks come.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    n_tasks, dim : int
+        Size of the data to try; choose it to suit an estimator that needs a certain size.
+
+    Examples
+    --------
+    >>> from posse import LowRank
+    >>> check_estimator(LowRank(rank=2))
+    """
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((40, n_tasks, dim))
+    rewards = features @ rng.standard_normal(dim) + rng.standard_normal((40, n_tasks))
+    ordinary = GramStatistics.of(features, rewards)
+    sat_out = np.ones((40, n_tasks))
+    sat_out[:, 0] = 0.0
+    constant = features.copy()
+    constant[..., -1] = 1.0
+    cases = {
+        "ordinary data": ordinary,
+        "no data": GramStatistics.zeros(n_tasks, dim),
+        "one task without data": GramStatistics.of(features, rewards, sat_out),
+        "fewer rounds than features": GramStatistics.of(features[: dim - 1], rewards[: dim - 1]),
+        "a constant feature": GramStatistics.of(constant, rewards),
+        "a feature that is always zero": GramStatistics.of(features * (np.arange(dim) > 0), rewards),
+        "features of size 1e-8": GramStatistics.of(1e-8 * features, rewards),
+        "features of size 1e8": GramStatistics.of(1e8 * features, rewards),
+        "rewards that are all zero": GramStatistics.of(features, 0.0 * rewards),
+    }
+    for case, statistics in cases.items():
+        theta = estimator.fit(statistics).theta
+        assert theta.shape == (n_tasks, dim), f"{case}: theta must be {(n_tasks, dim)}, is {theta.shape}"
+        assert np.isfinite(theta).all(), f"{case}: theta must be finite, is {theta}"
+    before = ordinary.discount(1.0)
+    theta = estimator.fit(ordinary).theta
+    _assert_same(ordinary, before, "fit must not change the statistics")
+    assert np.array_equal(theta, estimator.fit(ordinary).theta), "two fits to the same data must be equal"
+    order = np.roll(np.arange(n_tasks), 1)
+    shuffled = estimator.fit(ordinary.take(order)).theta
+    gap = np.abs(shuffled - theta[order]).max() / np.abs(theta).max()
+    assert gap < 1e-5, f"the order of tasks must not matter; it moved theta by {gap:.1e} of its size"
+
+
+def check_policy(policy: Policy, *, n_tasks: int = N_TASKS, dim: int = DIM, actions: Any = None) -> None:
+    """Check that a policy keeps its promises.
+
+    Its blocks cover every horizon; it chooses only actions on offer, equally for equal random
+    numbers; and updating leaves the old state usable: the old state still plays as it did.
+
+    Parameters
+    ----------
+    policy : Policy
+    n_tasks, dim : int
+        Size of the problem to try.
+    actions : Actions, optional
+        What to offer; by default finite sets of which some arms are not available.
+
+    Examples
+    --------
+    >>> from posse import NaiveGreedy
+    >>> check_policy(NaiveGreedy())
+    """
+    for horizon in (1, 2, 3, 17, 1000):
+        blocks = policy.blocks(horizon)
+        assert min(blocks) >= 1, f"blocks must be positive, are {blocks} for horizon {horizon}"
+        assert sum(blocks) == horizon, f"blocks must add up to the horizon {horizon}, are {blocks}"
+    rng = np.random.default_rng(0)
+    offered = _masked_actions(rng, n_tasks, dim) if actions is None else actions
+    old = policy.init(n_tasks, dim)
+    before = policy.select(old, offered, np.random.default_rng(1))
+    again = policy.select(old, offered, np.random.default_rng(1))
+    assert np.array_equal(before, again), "equal states, actions and random numbers must give equal choices"
+    played = offered.features(before)
+    assert played.shape == (offered.n_rounds, n_tasks, dim), (
+        f"a choice must cover every task, is {before.shape}"
+    )
+    if isinstance(offered, FiniteActions) and offered.available is not None:
+        taken = np.take_along_axis(offered.available, before[..., None], axis=2)
+        assert taken.all(), "an arm was chosen that is not on offer"
+    data = GramStatistics.of(played, rng.standard_normal(played.shape[:2]))
+    new = policy.update(old, data)
+    policy.select(new, offered, np.random.default_rng(1))
+    after = policy.select(old, offered, np.random.default_rng(1))
+    assert np.array_equal(before, after), "update must return a new state and leave the old one alone"
+
+
+def check_problem(problem: Problem) -> None:
+    """Check that a problem keeps its promises.
+
+    Actions, noise and rewards have the right shapes and are finite; rounds are drawn one after the
+    other, so that how they are cut into calls does not matter; equal random numbers give equal
+    rounds; and no action is better than the best.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Examples
+    --------
+    >>> from posse import GaussianProblem
+    >>> check_problem(GaussianProblem.draw(n_tasks=3, dim=4, rank=2, seed=0))
+    """
+    n, shape = 7, (7, problem.n_tasks)
+    whole = problem.actions(n, np.random.default_rng(0))
+    assert whole.n_rounds == n, f"asked for {n} rounds of actions, got {whole.n_rounds}"
+    theta = np.random.default_rng(1).standard_normal((problem.n_tasks, problem.dim))
+    choice = whole.argmax(theta, np.random.default_rng(2))
+    features = whole.features(choice)
+    expected = (*shape, problem.dim)
+    assert features.shape == expected, f"features must be {expected}, are {features.shape}"
+    _assert_finite("features", features)
+    means, best = problem.mean_rewards(whole, choice), problem.best_rewards(whole)
+    noise = problem.noise(n, np.random.default_rng(3))
+    rewards = problem.rewards(means, noise)
+    for name, values in {"means": means, "best rewards": best, "noise": noise, "rewards": rewards}.items():
+        assert values.shape == shape, f"{name} must be {shape}, are {values.shape}"
+    active = np.ones(shape, dtype=bool) if whole.active is None else whole.active
+    for name, values in {"means": means, "best rewards": best, "rewards": rewards}.items():
+        _assert_finite(name, values[active])
+    excess = (means - best)[active].max(initial=0.0)
+    assert excess <= 1e-9 * (1 + np.abs(best[active]).max(initial=0.0)), (
+        f"a choice beats the best by {excess}"
+    )
+    actions_rng, noise_rng, tie_rng = (np.random.default_rng(seed) for seed in (0, 3, 2))
+    pieces, noises = [], []
+    for size in (3, 4):
+        piece = problem.actions(size, actions_rng)
+        pieces.append(piece.features(piece.argmax(theta, tie_rng)))
+        noises.append(problem.noise(size, noise_rng))
+    assert np.array_equal(np.concatenate(pieces), features), "actions must not depend on how rounds are cut"
+    assert np.array_equal(np.concatenate(noises), noise), "noise must not depend on how rounds are cut"
+
+
+def _masked_actions(rng: np.random.Generator, n_tasks: int, dim: int) -> FiniteActions:
+    arms = rng.standard_normal((20, n_tasks, N_ARMS, dim))
+    available = rng.random(arms.shape[:3]) < 0.6
+    available[..., 0] |= ~available.any(axis=2)
+    return FiniteActions(arms, available)
+
+
+def _assert_finite(name: str, values: Array) -> None:
+    assert np.isfinite(values).all(), f"{name} must be finite"
+
+
+def _assert_same(left: GramStatistics, right: GramStatistics, message: str) -> None:
+    for name in ("gram", "moment", "square", "count"):
+        assert np.array_equal(getattr(left, name), getattr(right, name)), message
