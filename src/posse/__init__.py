@@ -15,7 +15,7 @@ from posse.policies import (
     Random,
 )
 from posse.problems import GaussianProblem
-from posse.simulate import Trace, simulate, simulate_all
+from posse.simulation import Trace, simulate, simulate_all
 from posse.statistics import GramStatistics
 
 __version__ = "0.1.0"

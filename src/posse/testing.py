@@ -44,7 +44,7 @@ def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = 
     rng = np.random.default_rng(0)
     features = rng.standard_normal((40, n_tasks, dim))
     rewards = features @ rng.standard_normal(dim) + rng.standard_normal((40, n_tasks))
-    ordinary = GramStatistics.of(features, rewards)
+    ordinary, before = GramStatistics.of(features, rewards), GramStatistics.of(features, rewards)
     sat_out = np.ones((40, n_tasks))
     sat_out[:, 0] = 0.0
     constant = features.copy()
@@ -64,7 +64,6 @@ def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = 
         theta = estimator.fit(statistics).theta
         assert theta.shape == (n_tasks, dim), f"{case}: theta must be {(n_tasks, dim)}, is {theta.shape}"
         assert np.isfinite(theta).all(), f"{case}: theta must be finite, is {theta}"
-    before = ordinary.discount(1.0)
     theta = estimator.fit(ordinary).theta
     _assert_same(ordinary, before, "fit must not change the statistics")
     assert np.array_equal(theta, estimator.fit(ordinary).theta), "two fits to the same data must be equal"

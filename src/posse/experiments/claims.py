@@ -112,8 +112,8 @@ def stronger_baseline(table: pl.DataFrame) -> Claim:
         verdict=_verdict(evidence, sign=1),
         reading=(
             f"Of {len(signs)} cells MLinGreedy wins {signs.count(1)}, loses {signs.count(-1)} and is level "
-            f"within the intervals in {signs.count(0)}. Over the grid it has {1 - ours / naive:.0%} less "
-            f"regret than the naive algorithm, and {1 - ours / alone:.0%} less than the strengthened baseline."
+            f"within the intervals in {signs.count(0)}. Over the grid its regret is {1 - ours / naive:.0%} "
+            f"below the naive algorithm's, and {1 - ours / alone:.0%} below the strengthened baseline's."
         ),
         evidence=evidence,
     )

@@ -17,7 +17,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from posse.catalogue import build_policies, draw_problem
 from posse.results import write_json, write_table
-from posse.simulate import simulate_all
+from posse.simulation import simulate_all
 from posse.validation import check_integer
 
 MANIFEST_FORMAT = 1
@@ -276,7 +276,7 @@ def _collect(experiment: Experiment, seeds: int, out: Path, outcomes: list[_Outc
         run_id, error = next(iter(failures.items()))
         raise GridError(
             f"{len(failures)} of {seeds * len(experiment.cells)} runs of {experiment.name} failed; "
-            f"the others are saved. The first, {run_id}: {error}. {folder / 'manifest.json'} names all."
+            f"the others are saved, and {folder / 'manifest.json'} names all. The first was {run_id}: {error}"
         )
     tables = [
         _read_run(Run(experiment, cell, seed).path(out)) for cell in experiment.cells for seed in range(seeds)

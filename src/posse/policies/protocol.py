@@ -7,7 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.actions import Actions
 from posse.statistics import GramStatistics
 
 
@@ -24,7 +23,7 @@ class Policy(Protocol):
     def init(self, n_tasks: int, dim: int) -> Any:
         """Return the state before the first round."""
 
-    def select(self, state: Any, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
+    def select(self, state: Any, actions: Any, rng: np.random.Generator) -> NDArray[Any]:
         """Choose an action for every round and task."""
 
     def update(self, state: Any, statistics: GramStatistics) -> Any:

@@ -1,0 +1,168 @@
+"""The command, as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import posse.cli
+from posse.cli import app
+from posse.experiments import FIGURES
+
+SMALL = ["--dim", "5", "--rank", "2", "--tasks", "4", "--arms", "3", "--rounds", "60", "--jobs", "1"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+def test_json_is_one_object_and_nothing_else() -> None:
+    result = run("simulate", *SMALL, "--policy", "naive", "--policy", "mlingreedy", "--seeds", "3", "--json")
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert {row["policy"] for row in answer["rows"]} == {"naive", "mlingreedy"}
+    for row in answer["rows"]:
+        assert set(row) == {"policy", "regret_per_task", "ci_low", "ci_high", "seconds"}
+        assert row["ci_low"] < row["regret_per_task"] < row["ci_high"]
+        assert row["seconds"] > 0
+    expected = {"dim": 5, "rank": 2, "n_tasks": 4, "n_arms": 3, "rounds": 60, "policy_rank": 2, "seeds": 3}
+    assert expected.items() <= answer["settings"].items()
+
+
+def test_one_seed_has_no_interval() -> None:
+    (row,) = json.loads(run("simulate", *SMALL, "--policy", "random", "--seeds", "1", "--json").stdout)[
+        "rows"
+    ]
+    assert row["ci_low"] is None
+    assert "needs two seeds" in run("simulate", *SMALL, "--policy", "random", "--seeds", "1").stdout
+
+
+def test_all_policies_by_default_and_a_picture(tmp_path: Path) -> None:
+    plot = tmp_path / "regret.png"
+    result = run("simulate", *SMALL, "--seeds", "2", "--plot", str(plot))
+    assert result.exit_code == 0, result.output
+    for name in ("mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random"):
+        assert name in result.stdout
+    assert plot.stat().st_size > 10_000
+
+
+def test_policy_rank_is_told_to_the_policies_alone() -> None:
+    def regret(*extra: str) -> float:
+        answer = json.loads(
+            run("simulate", *SMALL, "--policy", "mlingreedy", "--seeds", "2", "--json", *extra).stdout
+        )
+        return float(answer["rows"][0]["regret_per_task"])
+
+    assert regret("--policy-rank", "2") == regret()
+    assert regret("--policy-rank", "1") != regret()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "mlingredy"], "Got 'mlingredy'. Did you mean 'mlingreedy'?"),
+        (["--problem", "gausian"], "Got 'gausian'. Did you mean 'gaussian'?"),
+        (
+            ["--rank", "9"],
+            "`rank` of GaussianProblem must be an integer in [1, min(dim=5, n_tasks=4)=4]. Got 9.",
+        ),
+        (["--policy-rank", "5"], "--policy-rank must be an integer in [1, min(dim=5, tasks=4)=4]. Got 5."),
+        (["--policy-rank", "0"], "Got 0."),
+        (["--rounds", "0"], "--rounds must be an integer of at least 1. Got 0."),
+        (["--tasks", "0"], "`n_tasks` of GaussianProblem must be an integer of at least 1. Got 0."),
+        (["--seeds", "0"], "`seeds` must be an integer of at least 1. Got 0."),
+        (["--jobs", "0"], "`jobs` must be an integer of at least 1. Got 0."),
+        (["--noise", "cauchy"], "Got 'cauchy'."),
+        (["--plot", "picture.txt"], "--plot must end in one of .png, .svg, .pdf. Got 'picture.txt'."),
+        (["--plot", "no-such-folder/a.png"], "--plot must lie in a folder that exists."),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(arguments: list[str], message: str) -> None:
+    result = run("simulate", *SMALL, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = tuple({"dim": 5, "rank": k, "n_tasks": T, "n_arms": 3} for k in (1, 2) for T in (3, 5))
+    small = {
+        name: replace(figure, experiment=replace(figure.experiment, cells=cells, horizon=50))
+        for name, figure in FIGURES.items()
+    }
+    monkeypatch.setattr(posse.cli, "FIGURES", small)
+    monkeypatch.setattr("posse.report.FIGURES", small)
+
+
+def test_reproduce_writes_everything_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_figures(monkeypatch)
+    result = run("reproduce", "fig2", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert {p.name for p in tmp_path.iterdir()} == {"fig2", "claims.json", "report.html"}
+    assert {p.name for p in (tmp_path / "fig2").iterdir()} == {
+        "runs", "results.parquet", "manifest.json",
+        "regret-by-tasks.png", "regret-by-tasks.svg", "regret-by-round.png", "regret-by-round.svg",
+    }  # fmt: skip
+    assert pl.read_parquet(tmp_path / "fig2" / "results.parquet")["seed"].n_unique() == 2
+    assert str(tmp_path / "report.html") in result.stdout
+    assert "advantage of MLinGreedy" in result.stdout
+
+
+def test_reproduce_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_figures(monkeypatch)
+    unknown = run("reproduce", "fig11", "--out", str(tmp_path / "a"))
+    assert unknown.exit_code == 2
+    assert "Got 'fig11'. Did you mean 'fig1'?" in unknown.stderr
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").write_text("")
+    blocked = run("reproduce", "fig1", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "file"))
+    assert blocked.exit_code == 1
+    assert "Error:" in blocked.stderr
+    assert str(tmp_path / "file") in blocked.stderr
+    (tmp_path / "b" / "fig1").mkdir(parents=True)
+    (tmp_path / "b" / "fig1" / "manifest.json").write_text('{"parameters": {"horizon": 7}}')
+    other = run("reproduce", "fig1", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "b"))
+    assert other.exit_code == 1
+    assert "holds results of other parameters" in other.stderr
+
+
+def test_ctrl_c_says_that_work_is_kept(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from posse.cli import main; main()"]
+    command += ["reproduce", "fig2", "--seeds", "1", "--jobs", "2", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for _ in range(600):
+        if (tmp_path / "fig2" / "manifest.json").exists():
+            break
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in stderr
+
+
+def test_list_and_version_and_help_teach() -> None:
+    listed = run("list").stdout
+    for name in (
+        "mlingreedy",
+        "naive",
+        "independent-greedy",
+        "oracle-greedy",
+        "random",
+        "gaussian",
+        "fig1",
+        "fig2",
+    ):
+        assert name in listed
+    assert run("--version").stdout.startswith("posse 0.")
+    assert "same command goes on" in run("reproduce", "--help").stdout
+    assert "For example: posse simulate" in run("simulate", "--help").stdout

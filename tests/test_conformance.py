@@ -1,0 +1,167 @@
+"""Everything public passes the public checks, and the checks notice what they are there to notice."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from posse import (
+    Estimate,
+    FiniteActions,
+    GaussianProblem,
+    GramStatistics,
+    LearningPolicy,
+    LowRank,
+    OracleBasis,
+    Random,
+    Ridge,
+)
+from posse.catalogue import POLICIES, PROBLEMS
+from posse.estimators import Estimator
+from posse.problems import Problem
+from posse.testing import DIM, N_TASKS, check_estimator, check_policy, check_problem
+from posse.validation import Array, IntArray
+
+ESTIMATORS: list[Estimator] = [
+    Ridge(),
+    Ridge(penalty=0.0),
+    Ridge(penalty=2.0),
+    OracleBasis(basis=np.eye(DIM)[:, :2]),
+    LowRank(rank=1),
+    LowRank(rank=2),
+    LowRank(rank=DIM),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_estimators(estimator: Estimator) -> None:
+    check_estimator(estimator)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("memory", ["all", "epoch", 0.9])
+def test_policies(name: str, memory: str | float) -> None:
+    problem = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
+    policy = POLICIES[name].build(problem, 2)
+    check_policy(policy)
+    if isinstance(policy, LearningPolicy):
+        check_policy(LearningPolicy(estimator=policy.estimator, memory=memory))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("options", [{}, {"covariance": "random", "noise_kind": "rademacher"}], ids=str)
+def test_problems(name: str, options: dict[str, str]) -> None:
+    check_problem(PROBLEMS[name].draw(n_tasks=3, dim=4, rank=2, seed=0, **options))
+
+
+@dataclass
+class Flawed:
+    """Ridge with one promise broken."""
+
+    flaw: str
+    calls: int = 0
+
+    def fit(self, statistics: GramStatistics) -> Estimate:
+        self.calls += 1
+        theta = Ridge(penalty=1.0).fit(statistics).theta.copy()
+        match self.flaw:
+            case "shape":
+                theta = theta.T
+            case "nan":
+                theta[statistics.count == 0] = np.nan
+            case "moody":
+                theta += self.calls
+            case "order":
+                theta[0] += 1.0
+            case "mutates":
+                statistics.gram.base[:] = 0.0  # type: ignore[index]
+        return Estimate(theta)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [
+        ("shape", "theta must be"),
+        ("nan", "must be finite"),
+        ("moody", "two fits"),
+        ("order", "order of tasks"),
+        ("mutates", "must not change"),
+    ],
+)
+def test_flawed_estimators_are_caught(flaw: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_estimator(Flawed(flaw))
+
+
+@dataclass(frozen=True)
+class FlawedPolicy(Random):
+    flaw: str = ""
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        return (horizon, 1) if self.flaw == "blocks" else (horizon,)
+
+    def select(self, state: Array, actions: FiniteActions, rng: np.random.Generator) -> IntArray:  # type: ignore[override]
+        if self.flaw == "moody":
+            rng = np.random.default_rng()
+        if self.flaw == "blind":
+            return np.zeros(actions.arms.shape[:2], dtype=np.intp)
+        return actions.argmax(state, rng)
+
+    def update(self, state: Array, statistics: GramStatistics) -> Array:
+        if self.flaw == "mutates":
+            state += statistics.moment
+        return state
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [("blocks", "add up"), ("moody", "equal choices"), ("blind", "not on offer"), ("mutates", "new state")],
+)
+def test_flawed_policies_are_caught(flaw: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_policy(FlawedPolicy(flaw=flaw))
+
+
+def flawed_problem(flaw: str) -> Problem:
+    class FlawedProblem(GaussianProblem):
+        def actions(self, n_rounds: int, rng: np.random.Generator) -> FiniteActions:
+            if flaw == "order":
+                arms = rng.standard_normal((self.n_tasks, n_rounds, self.n_arms, self.dim))
+                return FiniteActions(arms.transpose(1, 0, 2, 3))
+            return super().actions(n_rounds, rng)
+
+        def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
+            return (
+                rng.standard_normal((self.n_tasks, n_rounds)).T
+                if flaw == "noise"
+                else super().noise(n_rounds, rng)
+            )
+
+        def best_rewards(self, actions: FiniteActions) -> Array:
+            return super().best_rewards(actions) - (10.0 if flaw == "best" else 0.0)
+
+        def rewards(self, means: Array, noise: Array) -> Array:
+            return (
+                means[0]
+                if flaw == "shape"
+                else np.full_like(means, np.nan)
+                if flaw == "nan"
+                else means + noise
+            )
+
+    return FlawedProblem(theta=np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [
+        ("order", "actions must not depend"),
+        ("noise", "noise must not depend"),
+        ("best", "beats the best"),
+        ("shape", "rewards must be"),
+        ("nan", "rewards must be finite"),
+    ],
+)
+def test_flawed_problems_are_caught(flaw: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_problem(flawed_problem(flaw))

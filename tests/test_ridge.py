@@ -1,0 +1,84 @@
+"""Ridge and OracleBasis against closed forms and a likelihood computed the long way."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from posse import GramStatistics, OracleBasis, Ridge
+from posse.estimators.ridge import PENALTY_GRID
+from posse.linalg import haar_basis
+from posse.validation import Array
+
+
+def draw(seed: int, n: int = 12, n_tasks: int = 3, dim: int = 5) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, n_tasks, dim))
+    return x, np.vecdot(x, rng.standard_normal((n_tasks, dim))) + rng.standard_normal((n, n_tasks))
+
+
+@given(seed=st.integers(0, 10_000), penalty=st.floats(1e-3, 1e3), n=st.integers(1, 12))
+def test_agrees_with_least_squares_on_augmented_data(seed: int, penalty: float, n: int) -> None:
+    x, y = draw(seed, n)
+    theta = Ridge(penalty=penalty).fit(GramStatistics.of(x, y)).theta
+    for t in range(3):
+        augmented = np.vstack([x[:, t], np.sqrt(penalty) * np.eye(5)])
+        expected = np.linalg.lstsq(augmented, np.append(y[:, t], np.zeros(5)))[0]
+        assert_allclose(theta[t], expected, rtol=1e-8, atol=1e-10)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 12))
+@settings(max_examples=50)
+def test_no_penalty_is_minimum_norm_least_squares(seed: int, n: int) -> None:
+    x, y = draw(seed, n)
+    x[..., 4] = x[..., 3]
+    theta = Ridge(penalty=0).fit(GramStatistics.of(x, y)).theta
+    for t in range(3):
+        assert_allclose(theta[t], np.linalg.pinv(x[:, t]) @ y[:, t], rtol=1e-5, atol=1e-6)
+
+
+def test_the_learned_penalty_is_the_likeliest_of_the_grid() -> None:
+    x, y = draw(0, n=15)
+    theta = Ridge().fit(GramStatistics.of(x, y)).theta
+    for t in range(3):
+        scale = np.trace(x[:, t].T @ x[:, t]) / (15 * 5)
+
+        def log_likelihood(penalty: float, t: int = t) -> float:
+            shape = np.eye(15) + x[:, t] @ x[:, t].T / penalty
+            variance = y[:, t] @ np.linalg.solve(shape, y[:, t]) / 15
+            return float(stats.multivariate_normal(np.zeros(15), variance * shape).logpdf(y[:, t]))
+
+        best = max(scale * PENALTY_GRID, key=log_likelihood)
+        assert_allclose(theta[t], Ridge(penalty=best).fit(GramStatistics.of(x, y)).theta[t], rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e3, 1e8])
+def test_the_learned_penalty_follows_the_units(scale: float) -> None:
+    x, y = draw(1)
+    theta = Ridge().fit(GramStatistics.of(x, y)).theta
+    assert_allclose(Ridge().fit(GramStatistics.of(scale * x, y)).theta * scale, theta, rtol=1e-6)
+    assert_allclose(Ridge().fit(GramStatistics.of(x, scale * y)).theta / scale, theta, rtol=1e-6)
+
+
+def test_oracle_is_ridge_on_projected_features() -> None:
+    x, y = draw(2)
+    basis = haar_basis(5, 2, np.random.default_rng(0))
+    for penalty in (0.0, 1.5, "evidence"):
+        estimate = OracleBasis(basis=basis, penalty=penalty).fit(GramStatistics.of(x, y))
+        weights = Ridge(penalty=penalty).fit(GramStatistics.of(x @ basis, y)).theta
+        assert estimate.weights is not None
+        assert_allclose(estimate.weights, weights, rtol=1e-9)
+        assert_allclose(estimate.theta, weights @ basis.T, rtol=1e-9)
+
+
+def test_bad_parameters_are_named() -> None:
+    with pytest.raises(ValueError, match=r"`penalty` of Ridge .* Got -1"):
+        Ridge(penalty=-1)
+    with pytest.raises(ValueError, match=r"one of evidence. Got 'evidense'. Did you mean 'evidence'"):
+        Ridge(penalty="evidense")
+    with pytest.raises(ValueError, match=r"orthonormal columns"):
+        OracleBasis(basis=np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"must have dim=5 rows. Got 3"):
+        OracleBasis(basis=np.eye(3)[:, :1]).fit(GramStatistics.of(*draw(0)))
