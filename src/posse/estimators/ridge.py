@@ -17,9 +17,7 @@ PENALTY_GRID = np.logspace(-3, 5, 33)
 
 @dataclass(frozen=True, kw_only=True)
 class Ridge:
-    r"""Ridge regression, each task alone.
-
-    .. math:: \hat\theta_t = \arg\min_\theta \|y_t - X_t\theta\|^2 + \lambda_t \|\theta\|^2
+    """Ridge regression, each task alone: theta_t minimises |y_t - X_t theta|^2 + lambda_t |theta|^2.
 
     Parameters
     ----------
