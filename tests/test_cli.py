@@ -33,7 +33,7 @@ def test_json_is_one_object_and_nothing_else() -> None:
         assert set(row) == {"policy", "regret_per_task", "ci_low", "ci_high", "seconds"}
         assert row["ci_low"] < row["regret_per_task"] < row["ci_high"]
         assert row["seconds"] > 0
-    expected = {"dim": 5, "rank": 2, "n_tasks": 4, "n_arms": 3, "rounds": 60, "policy_rank": 2, "seeds": 3}
+    expected = {"dim": 5, "rank": 2, "tasks": 4, "arms": 3, "rounds": 60, "policy_rank": 2, "seeds": 3}
     assert expected.items() <= answer["settings"].items()
 
 

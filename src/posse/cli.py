@@ -57,7 +57,7 @@ def reproduce(
     Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
     manifest.json and the images.
     """
-    with plain_errors():
+    with plain_errors(interrupted=" Finished runs are saved; the same command goes on from there."):
         names = list(dict.fromkeys(figures or FIGURES))
         for name in names:
             check_choice("figure", name, FIGURES)
@@ -146,8 +146,18 @@ def simulate(
         )
         regrets = summarise(final, by=["policy"]).sort("regret_per_task").drop("n_seeds").to_dicts()
         rows = [{**row, "seconds": seconds[row["policy"]]} for row in regrets]
-        settings = {"problem": problem, **cell, "rounds": rounds, "policy_rank": policy_rank or rank}
-        settings |= {"seeds": seeds}
+        settings = {
+            "problem": problem,
+            "dim": dim,
+            "rank": rank,
+            "tasks": tasks,
+            "arms": arms,
+            "rounds": rounds,
+            "covariance": covariance,
+            "noise": noise,
+            "policy_rank": policy_rank or rank,
+            "seeds": seeds,
+        }
         if plot is not None:
             title = f"d = {dim}, T = {tasks}, K = {arms}, mean of {seeds} seeds"
             save(draw_regret_against_round(regret_against_round(table), title), plot)
@@ -173,14 +183,12 @@ def list_names() -> None:
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
+def plain_errors(interrupted: str = "") -> Iterator[None]:
     """Turn errors that users can mend into one message and an exit code."""
     try:
         yield
     except KeyboardInterrupt:
-        errors.print(
-            "[yellow]Stopped.[/] Runs that were saved are kept; the same command goes on from there."
-        )
+        errors.print("[yellow]Stopped.[/]" + interrupted)
         raise typer.Exit(130) from None
     except (ValueError, GridError, OSError) as error:
         errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)

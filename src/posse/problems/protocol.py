@@ -38,7 +38,7 @@ class Problem(Protocol):
         """Return the expected reward of a choice, (n, T)."""
 
     def best_rewards(self, actions: Any) -> Array:
-        """Return the largest expected reward on offer, (n, T)."""
+        """Return the largest expected reward on offer, (n, T); where a task sits out, it does not matter."""
 
     def rewards(self, means: Array, noise: Array) -> Array:
         """Return the rewards that come back, (n, T); no randomness but the noise."""
