@@ -30,6 +30,7 @@ ESTIMATORS: list[Estimator] = [
     LowRank(rank=1),
     LowRank(rank=2),
     LowRank(rank=DIM),
+    LowRank(rank=2, penalty=0.5),
 ]
 
 

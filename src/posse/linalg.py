@@ -1,13 +1,16 @@
-"""Batched symmetric solves and subspace tools."""
+"""Batched symmetric solves, subspaces and their changes of coordinates."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from posse.validation import Array
 
 # Eigenvalues below this share of the largest are rounding, not signal, in double precision.
 RANK_TOLERANCE = 1e-12
+# Pivots below this share of the largest diagonal entry are rounding.
+PIVOT_TOLERANCE = 1e-11
 
 
 def solve_symmetric(matrix: Array, vector: Array) -> Array:
@@ -54,3 +57,61 @@ def span_basis(rows: Array) -> Array:
     _, values, vectors = np.linalg.svd(rows, full_matrices=False)
     rank = max(1, int(np.count_nonzero(values > RANK_TOLERANCE * values[0])))
     return np.ascontiguousarray(vectors[:rank].T)
+
+
+def semi_inverse(matrices: Array) -> Array:
+    """Invert a stack of small positive semi-definite matrices by the sweep operator.
+
+    A pivot that is zero to rounding leaves a zero row and column: a generalised inverse. For k x k
+    matrices it takes k passes over the stack, which is faster than a LAPACK call for each.
+
+    Examples
+    --------
+    >>> semi_inverse(np.array([[[2.0, 0.0], [0.0, 0.0]]]))
+    array([[[0.5, 0. ],
+            [0. , 0. ]]])
+    """
+    swept = matrices.copy()
+    floor = PIVOT_TOLERANCE * np.einsum("...ii->...i", matrices).max(axis=-1, initial=0.0)
+    for j in range(matrices.shape[-1]):
+        pivot = swept[..., j, j]
+        regular = pivot > floor
+        reciprocal = np.where(regular, 1.0 / np.where(regular, pivot, 1.0), 0.0)
+        column = swept[..., j].copy()
+        scaled = column * reciprocal[..., None]
+        swept -= column[..., None] * scaled[..., None, :]
+        swept[..., j] = swept[..., j, :] = scaled
+        swept[..., j, j] = -reciprocal
+    return np.asarray(0.0 - swept)
+
+
+def graded_qr(matrix: Array) -> tuple[Array, Array]:
+    """Return Q and R' P of a QR that is accurate row by row, however the rows are scaled.
+
+    Rows are sorted by size and columns pivoted (Cox and Higham, 1998), and both are put back.
+    """
+    order = np.argsort(-np.abs(matrix).max(axis=1, initial=0.0), kind="stable")
+    factor, upper, columns = scipy.linalg.qr(matrix[order], mode="economic", pivoting=True)
+    basis, mixing = np.empty_like(factor), np.empty_like(upper)
+    basis[order], mixing[:, columns] = factor, upper
+    return basis, mixing
+
+
+def whitener(gram: Array) -> Array:
+    """Return A (d, r), whose columns span the range of a semi-definite matrix G, with A'G A = I.
+
+    Examples
+    --------
+    >>> whitener(np.diag([4.0, 0.0])) ** 2
+    array([[0.25],
+           [0.  ]])
+    """
+    diagonal = np.diag(gram)
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(gram / scale / scale[:, None])
+    kept = values > RANK_TOLERANCE * values[-1]
+    transform = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    if not kept.all():
+        null = graded_qr(vectors[:, ~kept] / scale[:, None])[0]
+        transform -= null @ (null.T @ transform)
+    return np.asarray(transform)

@@ -1,7 +1,7 @@
 """Statistics in, an estimate of every task's parameter out."""
 
 from posse.estimators.estimate import Certificate, Estimate, Estimator
-from posse.estimators.low_rank import LowRank
+from posse.estimators.low_rank import ConvergenceWarning, LowRank
 from posse.estimators.ridge import OracleBasis, Ridge
 
-__all__ = ["Certificate", "Estimate", "Estimator", "LowRank", "OracleBasis", "Ridge"]
+__all__ = ["Certificate", "ConvergenceWarning", "Estimate", "Estimator", "LowRank", "OracleBasis", "Ridge"]

@@ -1,40 +1,140 @@
-"""Placeholder while the solver is built (temporary, simple alternation)."""
+"""The least-squares problem on line 5 of Algorithm 1: one basis for all tasks, weights for each."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from posse.estimators.estimate import Estimate
-from posse.linalg import solve_symmetric
+from posse.estimators.estimate import Certificate, Estimate
+from posse.estimators.subspace_newton import SubspaceProblem, apply, evaluate
+from posse.estimators.subspace_search import search
+from posse.linalg import PIVOT_TOLERANCE, graded_qr, whitener
 from posse.statistics import GramStatistics
+from posse.validation import Array, check_integer, check_number
+
+TOLERANCE = 1e-7
+MAX_ITER = 200
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before its gradient vanished."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LowRank:
-    rank: int
+    """Least squares over parameters of rank k: the joint estimate of Algorithm 1.
 
-    def fit(self, s: GramStatistics) -> Estimate:
-        k = self.rank
-        T, d = s.n_tasks, s.dim
-        if not s.count.any():
-            return Estimate(np.zeros((T, d)))
-        th = solve_symmetric(s.gram, s.moment)
-        L = np.linalg.cholesky(s.gram.mean(0))
-        u, _, _ = np.linalg.svd((th @ L).T, full_matrices=False)
-        B = np.linalg.qr(np.linalg.solve(L.T, u[:, :k]))[0]
-        f0 = np.inf
-        for _ in range(200):
-            M = B.T @ s.gram @ B
-            W = np.linalg.solve(M, (s.moment @ B)[..., None])[..., 0]
-            f = -(W * (s.moment @ B)).sum()
-            if f0 - f < 1e-9 * abs(f):
-                break
-            f0 = f
-            H = np.einsum("ta,tb,tij->aibj", W, W, s.gram, optimize=True).reshape(d * k, d * k)
-            g = (W.T @ s.moment).reshape(-1)
-            B = np.linalg.qr(np.linalg.solve(H, g).reshape(k, d).T)[0]
-        M = B.T @ s.gram @ B
-        W = np.linalg.solve(M, (s.moment @ B)[..., None])[..., 0]
-        return Estimate(W @ B.T, B, W)
+    Minimises sum_t |y_t - X_t B w_t|^2 over B (d x k, orthonormal columns) and w_1, ..., w_T. Where
+    the data leave directions free, the solution of least norm is returned; a task without data gets 0.
+
+    Parameters
+    ----------
+    rank : int
+        k, at most min(d, T).
+    penalty : float
+        Adds penalty * |W|^2, which for orthonormal B is penalty * |Theta|^2.
+    n_starts : int
+        The problem is not convex. Descents begin from a spectral start and from random ones, in
+        batches, until eight independent ones agree on the best end or this many were tried. With 1, the
+        spectral start alone is used.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> theta = rng.standard_normal((8, 1)) @ rng.standard_normal((1, 5))     # 8 tasks, rank 1
+    >>> x = rng.standard_normal((4, 8, 5))                                    # fewer rounds than features
+    >>> estimate = LowRank(rank=1).fit(GramStatistics.of(x, np.vecdot(x, theta)))
+    >>> bool(np.allclose(estimate.theta, theta))
+    True
+    >>> estimate.certificate.converged
+    True
+
+    Notes
+    -----
+    The weights are eliminated (variable projection) and the function of the subspace that is left is
+    minimised by a trust-region Newton method with exact Hessian products, in coordinates where the
+    mean Gram matrix is the identity. The answer is equivariant to rotations of the features and to the
+    order of tasks, follows the units of features and rewards, and is the same in every call.
+
+    Theorem 1 asks for the global minimum. No method is known to find it always; "no lower value found
+    from many starts" is what this one offers.
+
+    References
+    ----------
+    Yang, Hu, Lee and Du, Impact of Representation Learning in Linear Bandits, ICLR 2021.
+    Golub and Pereyra, Separable nonlinear least squares: the variable projection method, 2003.
+    """
+
+    rank: int
+    penalty: float = 0.0
+    n_starts: int = 160
+
+    def __post_init__(self) -> None:
+        check_integer("`rank` of LowRank", self.rank, 1)
+        check_number("`penalty` of LowRank", self.penalty, 0.0)
+        check_integer("`n_starts` of LowRank", self.n_starts, 1)
+
+    def fit(self, statistics: GramStatistics) -> Estimate:
+        """Estimate a basis for all tasks and the weights of each.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the gradient did not vanish; the certificate then says `converged=False`.
+        """
+        n_tasks, dim = statistics.moment.shape
+        most = f"min(dim={dim}, n_tasks={n_tasks})"
+        check_integer("`rank` of LowRank", self.rank, 1, min(dim, n_tasks), high_name=most)
+        problem, transform = _whitened(statistics, self.penalty)
+        if self.rank < min(n_tasks, transform.shape[1]):
+            end = search(problem, self.rank, n_starts=self.n_starts, tol=TOLERANCE, max_iter=MAX_ITER)
+            basis, weights, objective = _restore(problem, transform, end.basis)
+            certificate = Certificate(objective, end.gradient_norm, end.n_iter, end.converged)
+        else:
+            basis, weights, objective = self._unrestricted(problem, transform)
+            certificate = Certificate(objective, 0.0, 0, converged=True)
+        if not certificate.converged:
+            warnings.warn(
+                f"LowRank stopped after {certificate.n_iter} steps with gradient norm "
+                f"{certificate.gradient_norm:.1e}, above {TOLERANCE:.0e}.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return Estimate(weights @ basis.T, basis=basis, weights=weights, certificate=certificate)
+
+    def _unrestricted(self, problem: SubspaceProblem, transform: Array) -> tuple[Array, Array, float]:
+        """Solve each task alone, where the rank is no restriction."""
+        width = transform.shape[1]
+        basis, weights, objective = _restore(problem, transform, np.eye(width))
+        if width > self.rank:
+            basis, mixing = graded_qr(basis @ weights.T)
+            weights = mixing.T
+        size = basis.shape[1]
+        complement = np.linalg.qr(basis, mode="complete")[0][:, size : self.rank]
+        return np.hstack([basis, complement]), np.pad(weights, ((0, 0), (0, self.rank - size))), objective
+
+
+def _whitened(statistics: GramStatistics, penalty: float) -> tuple[SubspaceProblem, Array]:
+    """Return the problem in coordinates where the mean Gram matrix is I, and the map A back from them."""
+    transform = whitener(statistics.gram.mean(axis=0) + penalty * np.eye(statistics.dim))
+    gram = transform.T @ statistics.gram @ transform + penalty * (transform.T @ transform)
+    return SubspaceProblem(gram, statistics.moment @ transform, float(statistics.square.sum())), transform
+
+
+def _restore(problem: SubspaceProblem, transform: Array, basis: Array) -> tuple[Array, Array, float]:
+    """Return an orthonormal basis and minimum-norm weights in the original coordinates, and f there."""
+    point = evaluate(problem, basis[None])
+    matrices, moment = point.gram_basis[0] @ basis, problem.moment @ basis
+    original, mixing = graded_qr(transform @ basis)
+    weights, inverse = point.weights[0], point.inverse[0]
+    inflation = np.einsum("tii,tii->ti", inverse, matrices)
+    blind = ((inflation < 0.5) | (inflation > 1e8)).any(axis=1)
+    inverse = np.linalg.pinv(matrices[blind], rcond=PIVOT_TOLERANCE, hermitian=True)
+    weights[blind] = apply(inverse, moment[blind])
+    objective = max(problem.total - float(np.vdot(weights, moment)), 0.0)
+    weights = weights @ mixing.T
+    unseen = mixing @ (np.eye(len(mixing)) - inverse @ matrices[blind])
+    weights[blind] -= apply(unseen @ np.linalg.pinv(unseen, rcond=1e-8), weights[blind])
+    return original, weights, objective

@@ -1,0 +1,215 @@
+"""Least squares over subspaces: trust-region Newton, from many starts at once.
+
+The problem is to minimise, over a basis B (r x k) and weights w_t,
+
+    f(B, W) = sum_t [w_t'B'G_t B w_t - 2 b_t'B w_t] + total.                          (1)
+
+The weights are eliminated: w_t = M_t^-1 B'b_t with M_t = B'G_t B. What is left depends on the span
+of B alone. With r_t = b_t - G_t B w_t and a direction V orthogonal to B, half its gradient and half
+its Hessian are
+
+    gradient = -sum_t r_t w_t',                                                       (2)
+    Hessian[V] = sum_t G_t (V w_t - B u_t) w_t' + r_t u_t',                           (3)
+    u_t = M_t^-1 (B'G_t V w_t - V'r_t).
+
+Every array of `Points` has a leading axis of starts, which all move together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from posse.linalg import semi_inverse
+from posse.validation import Array, BoolArray
+
+_ROUNDING = 1e-14  # changes of the objective, relative to its total, that are noise
+_METRIC_FLOOR = 1e-11  # keeps W'W invertible, relative to its trace
+_MAX_CG = 200
+
+
+@dataclass(frozen=True, eq=False)
+class SubspaceProblem:
+    """Statistics of T tasks in coordinates where the mean of `gram` is the identity.
+
+    Attributes
+    ----------
+    gram : (T, r, r)
+    moment : (T, r)
+    total : float
+        The sum of all squared rewards, which is f at W = 0.
+    """
+
+    gram: Array
+    moment: Array
+    total: float
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The eliminated problem at S bases: see (2) and (3)."""
+
+    basis: Array
+    gram_basis: Array
+    inverse: Array
+    weights: Array
+    residual: Array
+    objective: Array
+    gradient: Array
+    metric_inverse: Array
+    gradient_norm: Array
+
+    def select(self, rows: BoolArray) -> Points:
+        """Return some of the points."""
+        return Points(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def where(self, rows: BoolArray, other: Points) -> Points:
+        """Return these points in `rows`, those of `other` elsewhere."""
+        if rows.all():
+            return self
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return Points(*(np.where(rows.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where a descent ended."""
+
+    basis: Array
+    objective: float
+    gradient_norm: float
+    n_iter: int
+    converged: bool
+
+
+def descend(problem: SubspaceProblem, starts: Array, tol: float, max_iter: int) -> list[Minimum]:
+    """Minimise from all starts (S, r, k) at once; return where each ended.
+
+    A descent has converged when its gradient norm is at most `tol`, or when no decrease above
+    rounding is left to be had.
+    """
+    points = evaluate(problem, orthonormal(starts))
+    radius = 0.5 * np.linalg.norm(points.weights, axis=(1, 2))
+    index, stalled = np.arange(len(starts)), np.zeros(len(starts), dtype=np.bool_)
+    noise = _ROUNDING * problem.total
+    ends: dict[int, Minimum] = {}
+    for iteration in range(max_iter + 1):
+        settled = stalled | (points.gradient_norm <= tol)
+        done = settled | (iteration == max_iter)
+        for row in np.flatnonzero(done):
+            basis = points.basis[row] @ principal_directions(points.weights[row])
+            values = float(points.objective[row]), float(points.gradient_norm[row])
+            ends[int(index[row])] = Minimum(basis, *values, iteration, bool(settled[row]))
+        if done.all():
+            break
+        if done.any():
+            index, radius, points = index[~done], radius[~done], points.select(~done)
+        step, decrease, length = model_step(problem, points, radius)
+        trial = evaluate(problem, orthonormal(points.basis + step))
+        ratio = (points.objective - trial.objective + noise) / (decrease + noise)
+        accepted = ratio > 1e-4
+        stalled = ~accepted & (decrease < noise)
+        growing = (ratio > 0.75) & (length > 0.8 * radius**2)
+        radius = np.where(growing, 2.0 * radius, radius)
+        radius = np.where(ratio < 0.25, 0.25 * np.sqrt(length), radius)
+        points = trial.where(accepted, points)
+    return [ends[row] for row in range(len(starts))]
+
+
+def evaluate(problem: SubspaceProblem, basis: Array) -> Points:
+    """Eliminate the weights at orthonormal bases (S, r, k).
+
+    The gradient norm is sqrt(tr(g (W'W)^-1 g') / total), g as in (2): neither an invertible linear
+    map of the features nor a scaling of the rewards changes it.
+    """
+    gram_basis = basis.mT[:, None] @ problem.gram
+    inverse = semi_inverse(gram_basis @ basis[:, None])
+    moment = problem.moment @ basis
+    weights = apply(inverse, moment)
+    residual = problem.moment - (weights[:, :, None] @ gram_basis)[:, :, 0]
+    gradient = -residual.mT @ weights
+    gradient -= basis @ (basis.mT @ gradient)
+    metric = weights.mT @ weights
+    size = np.trace(metric, axis1=1, axis2=2)
+    floor = np.where(size > 0.0, _METRIC_FLOOR * size, 1.0)
+    metric_inverse = semi_inverse(metric + floor[:, None, None] * np.eye(basis.shape[2]))
+    slope = np.maximum(_dot(gradient, gradient @ metric_inverse), 0.0)
+    gradient_norm = np.sqrt(slope / (problem.total or 1.0))
+    objective = problem.total - _dot(weights, moment)
+    solved = (basis, gram_basis, inverse, weights, residual)
+    return Points(*solved, objective, gradient, metric_inverse, gradient_norm)
+
+
+def hessian_product(problem: SubspaceProblem, points: Points, direction: Array) -> Array:
+    """Return equation (3), projected on the complement of the basis."""
+    shift = points.weights @ direction.mT
+    change = apply(points.gram_basis, shift) - points.residual @ direction
+    change = apply(points.inverse, change)
+    shift -= change @ points.basis.mT
+    curved = (shift.swapaxes(0, 1) @ problem.gram).swapaxes(0, 1)
+    product = curved.mT @ points.weights + points.residual.mT @ change
+    return np.asarray(product - points.basis @ (points.basis.mT @ product))
+
+
+def model_step(problem: SubspaceProblem, points: Points, radius: Array) -> tuple[Array, Array, Array]:
+    """Minimise the quadratic model by Steihaug's truncated conjugate gradients in the metric W'W.
+
+    Returns
+    -------
+    step : (S, r, k)
+    decrease : (S,)
+        Of the model.
+    length : (S,)
+        Of the step, squared.
+    """
+    step = np.zeros_like(points.gradient)
+    decrease, length, overlap = np.zeros((3, len(step)))
+    residual = -points.gradient
+    search = residual @ points.metric_inverse
+    power = search_length = _dot(residual, search)
+    target = np.minimum(0.01, points.gradient_norm) * power
+    running = power > 0.0
+    for _ in range(_MAX_CG):
+        product = hessian_product(problem, points, search)
+        curvature = _dot(search, product)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = power / curvature
+            room = np.sqrt(overlap**2 + search_length * np.maximum(radius**2 - length, 0.0))
+            edge = (room - overlap) / search_length
+        leaving = ~((curvature > 0.0) & (newton < edge))
+        stride = np.where(running, np.where(leaving, edge, newton), 0.0)
+        decrease += stride * (2.0 * power - stride * curvature)
+        length += stride * (2.0 * overlap + stride * search_length)
+        step += stride[:, None, None] * search
+        residual = residual - stride[:, None, None] * product
+        scaled = residual @ points.metric_inverse
+        previous, power = power, _dot(residual, scaled)
+        running &= ~leaving & (power > target)
+        if not running.any():
+            break
+        ratio = np.where(running, power / np.where(running, previous, 1.0), 0.0)
+        overlap = ratio * (overlap + stride * search_length)
+        search = scaled + ratio[:, None, None] * search
+        search_length = power + ratio**2 * search_length
+    return step, decrease, length
+
+
+def principal_directions(rows: Array) -> Array:
+    """Return right singular vectors, as columns, with signs that follow the rows."""
+    left, _, right = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(right.T * np.where((left**3).sum(axis=0) < 0.0, -1.0, 1.0))
+
+
+def orthonormal(stack: Array) -> Array:
+    """Return orthonormal bases of the columns of a stack of matrices."""
+    return np.linalg.qr(stack)[0]
+
+
+def apply(matrices: Array, vectors: Array) -> Array:
+    """Multiply a stack of matrices with a stack of vectors."""
+    return np.asarray(np.einsum("...ij,...j->...i", matrices, vectors))
+
+
+def _dot(left: Array, right: Array) -> Array:
+    return np.asarray(np.einsum("sik,sik->s", left, right))
