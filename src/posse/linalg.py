@@ -97,14 +97,25 @@ def graded_qr(matrix: Array) -> tuple[Array, Array]:
     return basis, mixing
 
 
-def whitener(gram: Array) -> Array:
-    """Return A (d, r), whose columns span the range of a semi-definite matrix G, with A'G A = I.
+def whitener(gram: Array) -> tuple[Array, Array]:
+    """Return coordinates in which a semi-definite matrix G (d, d) is the identity.
+
+    Returns
+    -------
+    transform : (d, r)
+        A, whose columns span the range of G, with A'G A = I.
+    completed : (d, d)
+        G with its null space filled in, positive definite: solving with it is solving on the range.
 
     Examples
     --------
-    >>> whitener(np.diag([4.0, 0.0])) ** 2
+    >>> transform, completed = whitener(np.diag([4.0, 0.0]))
+    >>> transform**2
     array([[0.25],
            [0.  ]])
+    >>> completed
+    array([[4., 0.],
+           [0., 1.]])
     """
     diagonal = np.diag(gram)
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
@@ -114,4 +125,6 @@ def whitener(gram: Array) -> Array:
     if not kept.all():
         null = graded_qr(vectors[:, ~kept] / scale[:, None])[0]
         transform -= null @ (null.T @ transform)
-    return np.asarray(transform)
+    filled = np.where(kept, values, 1.0)
+    completed = (vectors * filled) @ vectors.T * scale * scale[:, None]
+    return np.asarray(transform), np.asarray(completed)

@@ -87,13 +87,15 @@ class LowRank:
         n_tasks, dim = statistics.moment.shape
         most = f"min(dim={dim}, n_tasks={n_tasks})"
         check_integer("`rank` of LowRank", self.rank, 1, min(dim, n_tasks), high_name=most)
-        problem, transform = _whitened(statistics, self.penalty)
-        if self.rank < min(n_tasks, transform.shape[1]):
-            end = search(problem, self.rank, n_starts=self.n_starts, tol=TOLERANCE, max_iter=MAX_ITER)
-            basis, weights, objective = _restore(problem, transform, end.basis)
+        problem, estimates = _whitened(statistics, self.penalty)
+        if self.rank < min(estimates.shape):
+            end = search(
+                problem, estimates, self.rank, n_starts=self.n_starts, tol=TOLERANCE, max_iter=MAX_ITER
+            )
+            basis, weights, objective = _restore(problem, end.coordinates)
             certificate = Certificate(objective, end.gradient_norm, end.n_iter, end.converged)
         else:
-            basis, weights, objective = self._unrestricted(problem, transform)
+            basis, weights, objective = self._unrestricted(problem)
             certificate = Certificate(objective, 0.0, 0, converged=True)
         if not certificate.converged:
             warnings.warn(
@@ -104,11 +106,10 @@ class LowRank:
             )
         return Estimate(weights @ basis.T, basis=basis, weights=weights, certificate=certificate)
 
-    def _unrestricted(self, problem: SubspaceProblem, transform: Array) -> tuple[Array, Array, float]:
+    def _unrestricted(self, problem: SubspaceProblem) -> tuple[Array, Array, float]:
         """Solve each task alone, where the rank is no restriction."""
-        width = transform.shape[1]
-        basis, weights, objective = _restore(problem, transform, np.eye(width))
-        if width > self.rank:
+        basis, weights, objective = _restore(problem, np.eye(problem.transform.shape[1]))
+        if basis.shape[1] > self.rank:
             basis, mixing = graded_qr(basis @ weights.T)
             weights = mixing.T
         size = basis.shape[1]
@@ -117,23 +118,26 @@ class LowRank:
 
 
 def _whitened(statistics: GramStatistics, penalty: float) -> tuple[SubspaceProblem, Array]:
-    """Return the problem in coordinates where the mean Gram matrix is I, and the map A back from them."""
-    transform = whitener(statistics.gram.mean(axis=0) + penalty * np.eye(statistics.dim))
-    gram = transform.T @ statistics.gram @ transform + penalty * (transform.T @ transform)
-    return SubspaceProblem(gram, statistics.moment @ transform, float(statistics.square.sum())), transform
+    """Return the problem, and each task's own estimate, shrunk by the mean Gram matrix, whitened."""
+    gram = statistics.gram + penalty * np.eye(statistics.dim) if penalty > 0 else statistics.gram
+    mean_gram = gram.mean(axis=0)
+    transform, completed = whitener(mean_gram)
+    estimates = np.linalg.solve(gram + completed, statistics.moment[:, :, None])[:, :, 0]
+    problem = SubspaceProblem(gram, statistics.moment, float(statistics.square.sum()), transform)
+    return problem, np.asarray(estimates @ (mean_gram @ transform))
 
 
-def _restore(problem: SubspaceProblem, transform: Array, basis: Array) -> tuple[Array, Array, float]:
-    """Return an orthonormal basis and minimum-norm weights in the original coordinates, and f there."""
-    point = evaluate(problem, basis[None])
+def _restore(problem: SubspaceProblem, coordinates: Array) -> tuple[Array, Array, float]:
+    """Return an orthonormal basis and minimum-norm weights for it, and f there."""
+    point = evaluate(problem, coordinates[None])
+    basis, weights, inverse = point.basis[0], point.weights[0], point.inverse[0]
     matrices, moment = point.gram_basis[0] @ basis, problem.moment @ basis
-    original, mixing = graded_qr(transform @ basis)
-    weights, inverse = point.weights[0], point.inverse[0]
     inflation = np.einsum("tii,tii->ti", inverse, matrices)
     blind = ((inflation < 0.5) | (inflation > 1e8)).any(axis=1)
     inverse = np.linalg.pinv(matrices[blind], rcond=PIVOT_TOLERANCE, hermitian=True)
     weights[blind] = apply(inverse, moment[blind])
     objective = max(problem.total - float(np.vdot(weights, moment)), 0.0)
+    original, mixing = graded_qr(basis)
     weights = weights @ mixing.T
     unseen = mixing @ (np.eye(len(mixing)) - inverse @ matrices[blind])
     weights[blind] -= apply(unseen @ np.linalg.pinv(unseen, rcond=1e-8), weights[blind])

@@ -1,16 +1,18 @@
 """Least squares over subspaces: trust-region Newton, from many starts at once.
 
-The problem is to minimise, over a basis B (r x k) and weights w_t,
+The problem is to minimise, over a basis B (d x k) and weights w_t,
 
     f(B, W) = sum_t [w_t'B'G_t B w_t - 2 b_t'B w_t] + total.                          (1)
 
 The weights are eliminated: w_t = M_t^-1 B'b_t with M_t = B'G_t B. What is left depends on the span
-of B alone. With r_t = b_t - G_t B w_t and a direction V orthogonal to B, half its gradient and half
-its Hessian are
+of B alone. With r_t = b_t - G_t B w_t, half its gradient and half its Hessian are
 
     gradient = -sum_t r_t w_t',                                                       (2)
     Hessian[V] = sum_t G_t (V w_t - B u_t) w_t' + r_t u_t',                           (3)
     u_t = M_t^-1 (B'G_t V w_t - V'r_t).
+
+The basis moves in whitened coordinates: B = A C with A'(mean of G_t)A = I and C orthonormal (r x k),
+directions orthogonal to C. Only such small matrices are mapped, the G_t stay as they are.
 
 Every array of `Points` has a leading axis of starts, which all move together.
 """
@@ -31,25 +33,32 @@ _MAX_CG = 200
 
 @dataclass(frozen=True, eq=False)
 class SubspaceProblem:
-    """Statistics of T tasks in coordinates where the mean of `gram` is the identity.
+    """Statistics of T tasks, and coordinates in which their mean Gram matrix is the identity.
 
     Attributes
     ----------
-    gram : (T, r, r)
-    moment : (T, r)
+    gram : (T, d, d)
+    moment : (T, d)
     total : float
         The sum of all squared rewards, which is f at W = 0.
+    transform : (d, r)
+        A, which maps whitened coordinates to the features'.
     """
 
     gram: Array
     moment: Array
     total: float
+    transform: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The eliminated problem at S bases: see (2) and (3)."""
+    """The eliminated problem at S bases: see (2) and (3).
 
+    `coordinates` (S, r, k) and `gradient` are whitened, `basis` (S, d, k) and `residual` are not.
+    """
+
+    coordinates: Array
     basis: Array
     gram_basis: Array
     inverse: Array
@@ -74,9 +83,9 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where a descent ended."""
+    """Where a descent ended; `coordinates` (r, k) are whitened."""
 
-    basis: Array
+    coordinates: Array
     objective: float
     gradient_norm: float
     n_iter: int
@@ -98,15 +107,15 @@ def descend(problem: SubspaceProblem, starts: Array, tol: float, max_iter: int) 
         settled = stalled | (points.gradient_norm <= tol)
         done = settled | (iteration == max_iter)
         for row in np.flatnonzero(done):
-            basis = points.basis[row] @ principal_directions(points.weights[row])
+            coordinates = points.coordinates[row] @ principal_directions(points.weights[row])
             values = float(points.objective[row]), float(points.gradient_norm[row])
-            ends[int(index[row])] = Minimum(basis, *values, iteration, bool(settled[row]))
+            ends[int(index[row])] = Minimum(coordinates, *values, iteration, bool(settled[row]))
         if done.all():
             break
         if done.any():
             index, radius, points = index[~done], radius[~done], points.select(~done)
         step, decrease, length = model_step(problem, points, radius)
-        trial = evaluate(problem, orthonormal(points.basis + step))
+        trial = evaluate(problem, orthonormal(points.coordinates + step))
         ratio = (points.objective - trial.objective + noise) / (decrease + noise)
         accepted = ratio > 1e-4
         stalled = ~accepted & (decrease < noise)
@@ -117,19 +126,19 @@ def descend(problem: SubspaceProblem, starts: Array, tol: float, max_iter: int) 
     return [ends[row] for row in range(len(starts))]
 
 
-def evaluate(problem: SubspaceProblem, basis: Array) -> Points:
-    """Eliminate the weights at orthonormal bases (S, r, k).
+def evaluate(problem: SubspaceProblem, coordinates: Array) -> Points:
+    """Eliminate the weights at bases given by orthonormal whitened coordinates (S, r, k).
 
     The gradient norm is sqrt(tr(g (W'W)^-1 g') / total), g as in (2): neither an invertible linear
     map of the features nor a scaling of the rewards changes it.
     """
+    basis = problem.transform @ coordinates
     gram_basis = basis.mT[:, None] @ problem.gram
     inverse = semi_inverse(gram_basis @ basis[:, None])
     moment = problem.moment @ basis
     weights = apply(inverse, moment)
     residual = problem.moment - (weights[:, :, None] @ gram_basis)[:, :, 0]
-    gradient = -residual.mT @ weights
-    gradient -= basis @ (basis.mT @ gradient)
+    gradient = _tangent(coordinates, problem.transform.T @ (-residual.mT @ weights))
     metric = weights.mT @ weights
     size = np.trace(metric, axis1=1, axis2=2)
     floor = np.where(size > 0.0, _METRIC_FLOOR * size, 1.0)
@@ -137,19 +146,20 @@ def evaluate(problem: SubspaceProblem, basis: Array) -> Points:
     slope = np.maximum(_dot(gradient, gradient @ metric_inverse), 0.0)
     gradient_norm = np.sqrt(slope / (problem.total or 1.0))
     objective = problem.total - _dot(weights, moment)
-    solved = (basis, gram_basis, inverse, weights, residual)
+    solved = (coordinates, basis, gram_basis, inverse, weights, residual)
     return Points(*solved, objective, gradient, metric_inverse, gradient_norm)
 
 
 def hessian_product(problem: SubspaceProblem, points: Points, direction: Array) -> Array:
-    """Return equation (3), projected on the complement of the basis."""
-    shift = points.weights @ direction.mT
-    change = apply(points.gram_basis, shift) - points.residual @ direction
+    """Return equation (3) for whitened directions (S, r, k), in whitened coordinates too."""
+    moved = problem.transform @ direction
+    shift = points.weights @ moved.mT
+    change = apply(points.gram_basis, shift) - points.residual @ moved
     change = apply(points.inverse, change)
     shift -= change @ points.basis.mT
     curved = (shift.swapaxes(0, 1) @ problem.gram).swapaxes(0, 1)
     product = curved.mT @ points.weights + points.residual.mT @ change
-    return np.asarray(product - points.basis @ (points.basis.mT @ product))
+    return _tangent(points.coordinates, problem.transform.T @ product)
 
 
 def model_step(problem: SubspaceProblem, points: Points, radius: Array) -> tuple[Array, Array, Array]:
@@ -209,6 +219,10 @@ def orthonormal(stack: Array) -> Array:
 def apply(matrices: Array, vectors: Array) -> Array:
     """Multiply a stack of matrices with a stack of vectors."""
     return np.asarray(np.einsum("...ij,...j->...i", matrices, vectors))
+
+
+def _tangent(coordinates: Array, stack: Array) -> Array:
+    return np.asarray(stack - coordinates @ (coordinates.mT @ stack))
 
 
 def _dot(left: Array, right: Array) -> Array:

@@ -24,16 +24,14 @@ _SPREAD = 2.0  # size of a perturbation relative to the basis
 
 
 class Starts:
-    """Spectral and random starts, equivariant to rotations of the features and to the order of tasks.
+    """Spectral and random starts, in whitened coordinates.
 
-    Random numbers are coordinates on the principal directions of the per-task estimates, each of
-    which is shrunk by the mean Gram matrix.
+    Random numbers are coordinates on the principal directions of the per-task estimates, so that the
+    starts follow rotations of the features and do not depend on the order of tasks.
     """
 
-    def __init__(self, problem: SubspaceProblem, rank: int) -> None:
-        shrunk = problem.gram + np.eye(problem.gram.shape[1])
-        estimates = np.linalg.solve(shrunk, problem.moment[:, :, None])[:, :, 0]
-        self._directions = principal_directions(np.asarray(estimates, dtype=np.float64))
+    def __init__(self, estimates: Array, rank: int) -> None:
+        self._directions = principal_directions(estimates)
         self._rng = np.random.default_rng(0)
         self.spectral = self._directions[:, :rank]
 
@@ -41,15 +39,16 @@ class Starts:
         """Return the spectral start, moved by twice its size."""
         return self.spectral + _SPREAD * self._random(self.spectral.shape[1])
 
-    def swapped(self, basis: Array) -> Array:
-        """Return a basis with one direction replaced by a random one."""
-        turn = orthonormal(self._rng.standard_normal((basis.shape[1],) * 2))
-        return np.hstack([basis @ turn[:, 1:], self._random(1)])
+    def swapped(self, minimum: Minimum) -> Array:
+        """Return a minimum with one direction replaced by a random one."""
+        rank = self.spectral.shape[1]
+        turn = orthonormal(self._rng.standard_normal((rank, rank)))
+        return np.hstack([minimum.coordinates @ turn[:, 1:], self._random(1)])
 
     def crossed(self, minima: list[Minimum]) -> Array:
         """Return a random subspace of the span of two minima."""
         pair = self._rng.permutation(len(minima))[:2]
-        both = np.hstack([minima[i].basis for i in pair])
+        both = np.hstack([minima[i].coordinates for i in pair])
         return np.asarray(both @ self._rng.standard_normal((both.shape[1], self.spectral.shape[1])))
 
     def _random(self, columns: int) -> Array:
@@ -57,15 +56,17 @@ class Starts:
         return np.asarray(self._directions @ self._rng.normal(0.0, width**-0.5, (width, columns)))
 
 
-def search(problem: SubspaceProblem, rank: int, *, n_starts: int, tol: float, max_iter: int) -> Minimum:
+def search(
+    problem: SubspaceProblem, estimates: Array, rank: int, *, n_starts: int, tol: float, max_iter: int
+) -> Minimum:
     """Screen batches of starts until independent ones agree on the best, then finish it.
 
     The first batch is the spectral start and perturbations of it. Where they disagree, later batches
     add two more perturbations, three of the best minima with a direction swapped, and three
     subspaces between two of them. The search ends when eight of the perturbations ended at the best value,
-    or after `n_starts` descents.
+    or after `n_starts` descents. `estimates` (T, r) are the tasks' own, in whitened coordinates.
     """
-    starts = Starts(problem, rank)
+    starts = Starts(estimates, rank)
     if n_starts == 1:
         return descend(problem, starts.spectral[None], tol, max_iter)[0]
     gap = _AGREEMENT * problem.total
@@ -85,9 +86,9 @@ def search(problem: SubspaceProblem, rank: int, *, n_starts: int, tol: float, ma
         ranking = [best, *others]
         fresh = _FRESH
         batch = [starts.perturbed() for _ in range(fresh)]
-        batch += [starts.swapped(ranking[i % len(ranking)].basis) for i in range(3)]
+        batch += [starts.swapped(ranking[i % len(ranking)]) for i in range(3)]
         batch += [starts.crossed(ranking[:6]) for _ in range(3)]
-    (end,) = descend(problem, best.basis[None], tol, max_iter)
+    (end,) = descend(problem, best.coordinates[None], tol, max_iter)
     return replace(end, n_iter=best.n_iter + end.n_iter)
 
 
