@@ -142,7 +142,9 @@ def evaluate(problem: SubspaceProblem, coordinates: Array) -> Points:
     metric = weights.mT @ weights
     size = np.trace(metric, axis1=1, axis2=2)
     floor = np.where(size > 0.0, _METRIC_FLOOR * size, 1.0)
-    metric_inverse = semi_inverse(metric + floor[:, None, None] * np.eye(basis.shape[2]))
+    metric_inverse = np.asarray(
+        np.linalg.inv(metric + floor[:, None, None] * np.eye(basis.shape[2])), dtype=np.float64
+    )
     slope = np.maximum(_dot(gradient, gradient @ metric_inverse), 0.0)
     gradient_norm = np.sqrt(slope / (problem.total or 1.0))
     objective = problem.total - _dot(weights, moment)
@@ -178,7 +180,7 @@ def model_step(problem: SubspaceProblem, points: Points, radius: Array) -> tuple
     residual = -points.gradient
     search = residual @ points.metric_inverse
     power = search_length = _dot(residual, search)
-    target = np.minimum(0.01, points.gradient_norm) * power
+    target = np.minimum(0.1, points.gradient_norm) * power
     running = power > 0.0
     for _ in range(_MAX_CG):
         product = hessian_product(problem, points, search)

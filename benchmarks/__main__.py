@@ -1,0 +1,51 @@
+"""Measure: `python -m benchmarks`, or one of its parts by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import low_rank, simulation
+
+console = Console(width=140)
+app = typer.Typer(help=__doc__, invoke_without_command=True)
+
+
+@app.callback()
+def everything(context: typer.Context) -> None:
+    """Measure everything, if no part is named."""
+    if context.invoked_subcommand is None:
+        low_rank_speed()
+        simulator()
+        low_rank_quality()
+
+
+@app.command()
+def low_rank_quality(
+    instances: Annotated[int, typer.Option(help="Random instances of each kind.")] = 200,
+    jobs: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+) -> None:
+    """Compare LowRank's minima with the best of many restarts of another optimiser."""
+    console.print(low_rank.quality(instances, jobs))
+
+
+@app.command()
+def low_rank_speed(
+    seeds: Annotated[int, typer.Option(help="Instances.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Times each is solved.")] = 3,
+) -> None:
+    """Time LowRank beside SciPy's L-BFGS, and for more and more tasks."""
+    console.print(low_rank.speed(seeds, repeats))
+    console.print(low_rank.scaling(repeats))
+
+
+@app.command()
+def simulator(repeats: Annotated[int, typer.Option(help="Times each run is made.")] = 3) -> None:
+    """Time a million decisions of each policy, and measure memory."""
+    console.print(simulation.decisions(repeats))
+    console.print(simulation.memory())
+
+
+app()
