@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from posse.actions import Actions
@@ -34,7 +36,7 @@ class Trace:
     state : object
         What the policy knew at the end.
     seconds : float
-        Time to deal the rounds and to play them.
+        Time to deal the rounds, added to the time to play them; the two overlap on two cores.
     """
 
     rounds: IntArray
@@ -54,7 +56,7 @@ def simulate(
     *,
     horizon: int,
     seed: int,
-    checkpoints: IntArray | None = None,
+    checkpoints: ArrayLike | None = None,
 ) -> Trace:
     """Play one policy for `horizon` rounds. See `simulate_all`, of which this is the case of one.
 
@@ -75,13 +77,13 @@ def simulate_all(
     *,
     horizon: int,
     seed: int,
-    checkpoints: IntArray | None = None,
+    checkpoints: ArrayLike | None = None,
 ) -> dict[str, Trace]:
     """Play several policies on the same rounds: the same actions on offer, the same noise.
 
     The seed is split into three streams, for actions, noise and the policies' own draws. Rounds are
-    dealt once, in chunks, and every policy plays each chunk before the next is dealt, so memory does
-    not grow with the horizon. What a policy does depends neither on its company nor on the machine's
+    dealt once, in chunks, and every policy plays each chunk before the next but one is dealt, so memory
+    does not grow with the horizon. What a policy does depends neither on its company nor on the machine's
     number of cores: to the last bit.
 
     Parameters
@@ -104,21 +106,16 @@ def simulate_all(
     check_integer("`seed`", seed, 0)
     marks = default_checkpoints(horizon) if checkpoints is None else check_checkpoints(checkpoints, horizon)
     actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
-    actions_rng, noise_rng = np.random.default_rng(actions_seed), np.random.default_rng(noise_seed)
     with threadpool_limits(limits=1):
         players = {
             name: _Player(problem, policy, horizon, marks, np.random.default_rng(policy_seed))
             for name, policy in policies.items()
         }
         dealing = 0.0
-        for start, stop in _chunks(horizon, problem.n_tasks, problem.dim):
-            clock = time.perf_counter()
-            actions = problem.actions(stop - start, actions_rng)
-            noise = problem.noise(stop - start, noise_rng)
-            best = problem.best_rewards(actions)
-            dealing += time.perf_counter() - clock
+        for chunk in _deal(problem, horizon, actions_seed, noise_seed):
+            dealing += chunk.seconds
             for player in players.values():
-                player.play(start, actions, best, noise)
+                player.play(chunk)
     return {name: player.trace(dealing) for name, player in players.items()}
 
 
@@ -127,7 +124,7 @@ def default_checkpoints(horizon: int) -> IntArray:
     return np.unique(np.round(np.geomspace(1, horizon, 30)).astype(np.intp))
 
 
-def check_checkpoints(checkpoints: IntArray, horizon: int) -> IntArray:
+def check_checkpoints(checkpoints: ArrayLike, horizon: int) -> IntArray:
     """Return the checkpoints sorted, the horizon among them, or say which lies outside the run."""
     marks = np.unique(np.append(np.asarray(checkpoints), horizon))
     if marks.dtype.kind not in "iu" or marks[0] < 1 or marks[-1] > horizon:
@@ -137,10 +134,39 @@ def check_checkpoints(checkpoints: IntArray, horizon: int) -> IntArray:
     return marks.astype(np.intp)
 
 
-def _chunks(horizon: int, n_tasks: int, dim: int) -> Iterator[tuple[int, int]]:
-    size = max(1, min(CHUNK_ROUNDS, CHUNK_VALUES // (n_tasks * dim)))
-    for start in range(0, horizon, size):
-        yield start, min(start + size, horizon)
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Some rounds, dealt: what is on offer, the best of it, and the noise to come."""
+
+    start: int
+    actions: Actions
+    best: Array
+    noise: Array
+    seconds: float
+
+
+def _deal(
+    problem: Problem, horizon: int, actions_seed: np.random.SeedSequence, noise_seed: np.random.SeedSequence
+) -> Iterator[_Chunk]:
+    """Yield all rounds in chunks; while one is played, a thread deals the next."""
+    actions_rng, noise_rng = np.random.default_rng(actions_seed), np.random.default_rng(noise_seed)
+    size = max(1, min(CHUNK_ROUNDS, CHUNK_VALUES // (problem.n_tasks * problem.dim)))
+
+    def deal(start: int) -> _Chunk:
+        clock = time.perf_counter()
+        n_rounds = min(size, horizon - start)
+        actions = problem.actions(n_rounds, actions_rng)
+        noise = problem.noise(n_rounds, noise_rng)
+        best = problem.best_rewards(actions)
+        return _Chunk(start, actions, best, noise, time.perf_counter() - clock)
+
+    with ThreadPoolExecutor(max_workers=1) as dealer:
+        upcoming = dealer.submit(deal, 0)
+        for following in range(size, horizon, size):
+            chunk = upcoming.result()
+            upcoming = dealer.submit(deal, following)
+            yield chunk
+        yield upcoming.result()
 
 
 class _Player:
@@ -162,18 +188,18 @@ class _Player:
         self.recorded: list[Array] = []
         self.seconds = 0.0
 
-    def play(self, start: int, actions: Actions, best: Array, noise: Array) -> None:
-        """Play the rounds start, start + 1, ... of a chunk, and learn where a block ends."""
+    def play(self, chunk: _Chunk) -> None:
+        """Play a chunk, and learn where a block ends."""
         clock = time.perf_counter()
-        done, n_rounds = 0, actions.n_rounds
+        start, done, n_rounds = chunk.start, 0, chunk.actions.n_rounds
         while done < n_rounds:
             stop = min(n_rounds, self.block_end - start)
-            offered = actions.rounds(done, stop)
+            offered = chunk.actions.rounds(done, stop)
             choice = self.policy.select(self.state, offered, self.rng)
             means = self.problem.mean_rewards(offered, choice)
-            rewards = self.problem.rewards(means, noise[done:stop])
+            rewards = self.problem.rewards(means, chunk.noise[done:stop])
             self.statistics += GramStatistics.of(offered.features(choice), rewards, offered.active)
-            self._record(start + done, best[done:stop] - means, offered.active)
+            self._record(start + done, chunk.best[done:stop] - means, offered.active)
             if start + stop == self.block_end:
                 self.state = self.policy.update(self.state, self.statistics)
                 self.statistics = self.nothing
