@@ -167,5 +167,7 @@ def oracle_greedy(world: World, penalty: float, first: int = 20, ratio: float = 
 
 def world(theta: Array, basis: Array, seed: int, n_rounds: int, n_arms: int) -> World:
     """Return an instance whose random numbers are those of posse's run with the same seed."""
-    streams = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(3))
+    streams = (
+        np.random.Generator(np.random.SFC64(stream)) for stream in np.random.SeedSequence(seed).spawn(3)
+    )
     return World(theta, basis, n_rounds, n_arms, *streams)

@@ -108,7 +108,7 @@ def simulate_all(
     actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
     with threadpool_limits(limits=1):
         players = {
-            name: _Player(problem, policy, horizon, marks, np.random.default_rng(policy_seed))
+            name: _Player(problem, policy, horizon, marks, generator(policy_seed))
             for name, policy in policies.items()
         }
         dealing = 0.0
@@ -117,6 +117,11 @@ def simulate_all(
             for player in players.values():
                 player.play(chunk)
     return {name: player.trace(dealing) for name, player in players.items()}
+
+
+def generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """Return a generator on SFC64, which draws normal numbers faster than NumPy's other bit generators."""
+    return np.random.Generator(np.random.SFC64(seed))
 
 
 def default_checkpoints(horizon: int) -> IntArray:
@@ -149,7 +154,7 @@ def _deal(
     problem: Problem, horizon: int, actions_seed: np.random.SeedSequence, noise_seed: np.random.SeedSequence
 ) -> Iterator[_Chunk]:
     """Yield all rounds in chunks; while one is played, a thread deals the next."""
-    actions_rng, noise_rng = np.random.default_rng(actions_seed), np.random.default_rng(noise_seed)
+    actions_rng, noise_rng = generator(actions_seed), generator(noise_seed)
     size = max(1, min(CHUNK_ROUNDS, CHUNK_VALUES // (problem.n_tasks * problem.dim)))
 
     def deal(start: int) -> _Chunk:

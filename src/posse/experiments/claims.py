@@ -70,7 +70,7 @@ def advantage_grows_with_tasks(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="change of the advantage in regret per task for each doubling of T",
         verdict=_verdict(evidence, sign=1),
-        reading=_range("Each doubling of T adds", evidence, "to the advantage in regret per task"),
+        reading=_range("Each doubling of T changes the advantage in regret per task by", evidence),
         evidence=evidence,
     )
 
@@ -87,7 +87,7 @@ def advantage_shrinks_with_rank(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="change of the advantage in regret per task for each step of 1 in k",
         verdict=_verdict(evidence, sign=-1),
-        reading=_range("Each step of 1 in k adds", evidence, "to the advantage in regret per task"),
+        reading=_range("Each step of 1 in k changes the advantage in regret per task by", evidence),
         evidence=evidence,
     )
 
@@ -106,7 +106,7 @@ def stronger_baseline(table: pl.DataFrame) -> Claim:
         float(regrets[name].to_numpy().mean()) for name in ("mlingreedy", "naive", "independent-greedy")
     )
     return Claim(
-        statement="MLinGreedy also beats tasks played alone with ridge, all data and frequent updates.",
+        statement="In every cell MLinGreedy also beats tasks played alone with ridge, all data and frequent updates.",
         source="posse",
         measure="regret per task of IndependentGreedy minus that of MLinGreedy",
         verdict=_verdict(evidence, sign=1),
@@ -157,7 +157,7 @@ def _verdict(evidence: tuple[Evidence, ...], sign: int) -> Verdict:
     return "fails" if -1 in signs else "undecided"
 
 
-def _range(opening: str, evidence: tuple[Evidence, ...], closing: str) -> str:
+def _range(opening: str, evidence: tuple[Evidence, ...]) -> str:
     least, most = min(evidence, key=lambda e: e.estimate), max(evidence, key=lambda e: e.estimate)
     extremes = f"{least.estimate:+.1f} ({least.where}) and {most.estimate:+.1f} ({most.where})"
-    return f"{opening} between {extremes} {closing}."
+    return f"{opening} between {extremes}."
