@@ -106,7 +106,7 @@ def stronger_baseline(table: pl.DataFrame) -> Claim:
         float(regrets[name].to_numpy().mean()) for name in ("mlingreedy", "naive", "independent-greedy")
     )
     return Claim(
-        statement="In every cell MLinGreedy also beats tasks played alone with ridge, all data and frequent updates.",
+        statement="In every cell MLinGreedy also beats tasks played alone with ridge and all their data.",
         source="posse",
         measure="regret per task of IndependentGreedy minus that of MLinGreedy",
         verdict=_verdict(evidence, sign=1),
