@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from posse.validation import Array, BoolArray, IntArray
+from posse.linalg import unit_vectors
+from posse.validation import Array, BoolArray, IntArray, check_array
 
 
 class Actions(Protocol):
     """The action sets of n rounds and T tasks.
 
-    A *choice* is whatever names one action per round and task: arm numbers for finite sets.
+    A *choice* is whatever names one action per round and task: arm numbers (n, T) for finite sets,
+    the actions themselves (n, T, d) for infinite ones. Where the sets are the same in every round, a
+    choice (1, T, d) stands for one action that is played in every round of the block.
     """
 
     @property
@@ -105,6 +108,116 @@ class FiniteActions:
         n, n_tasks, n_arms, dim = self.arms.shape
         rows = np.arange(n * n_tasks).reshape(n, n_tasks) * n_arms + np.maximum(choice, 0)
         return np.asarray(self.arms.reshape(-1, dim).take(rows, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoids:
+    """The sets {x : x' Q_t^-1 x <= 1} of T tasks.
+
+    Attributes
+    ----------
+    shapes : (T, d, d)
+        Q_t; one matrix stands for all tasks if they are equal.
+    inverses : (T, d, d)
+        Q_t^-1.
+    inner_radius : float
+        Of the largest ball around 0 that fits into every set: the root of the least eigenvalue.
+    """
+
+    shapes: Array
+    inverses: Array
+    inner_radius: float
+    n_tasks: int
+
+    @classmethod
+    def of(cls, shapes: ArrayLike, n_tasks: int, dim: int) -> Ellipsoids:
+        """Check matrices (d, d), (1, d, d) or (T, d, d) and make the sets.
+
+        Examples
+        --------
+        >>> Ellipsoids.of(np.diag([4.0, 9.0]), n_tasks=3, dim=2).inner_radius
+        2.0
+        """
+        name = "`shapes` of an ellipsoid"
+        stack = np.asarray(shapes, dtype=np.float64)
+        if stack.ndim == 2:
+            stack = stack[None]
+        expected = (1 if len(stack) == 1 else n_tasks, dim, dim)
+        stack = check_array(name, stack, expected)
+        asymmetry = np.abs(stack - stack.mT).max()
+        if asymmetry > 1e-8 * np.abs(stack).max():
+            raise ValueError(f"{name} must be symmetric. Got entries that differ by {asymmetry:.3g}.")
+        least = float(np.linalg.eigvalsh(stack).min())
+        if least <= 0:
+            raise ValueError(f"{name} must be positive definite. Got eigenvalue {least:.3g}.")
+        inverses = np.asarray(np.linalg.inv(stack), dtype=np.float64)
+        return cls(stack, inverses, float(np.sqrt(least)), n_tasks)
+
+    def support(self, theta: Array) -> Array:
+        """Return the largest <x, theta>, which is sqrt(theta' Q theta)."""
+        return np.asarray(np.sqrt(np.maximum(np.vecdot(theta, np.matvec(self.shapes, theta)), 0.0)))
+
+    def maximiser(self, theta: Array) -> Array:
+        """Return Q theta / sqrt(theta' Q theta), the action with the largest <x, theta>; 0 for theta = 0."""
+        best = self.support(theta)[..., None]
+        return np.divide(np.matvec(self.shapes, theta), best, out=np.zeros_like(theta), where=best > 0)
+
+    def gauge(self, actions: Array) -> Array:
+        """Return x' Q^-1 x, which is at most 1 inside."""
+        return np.asarray(np.vecdot(actions, np.matvec(self.inverses, actions)))
+
+    def inner_sphere(self, n_rounds: int, rng: np.random.Generator) -> Array:
+        """Draw uniformly on the largest sphere inside every set, (n, T, d)."""
+        dim = self.shapes.shape[-1]
+        directions = unit_vectors(n_rounds * self.n_tasks, dim, rng)
+        return np.asarray(self.inner_radius * directions.reshape(n_rounds, self.n_tasks, dim))
+
+
+@dataclass(frozen=True, eq=False)
+class EllipsoidActions:
+    """Infinite action sets: an ellipsoid per task, the same in every round.
+
+    Examples
+    --------
+    >>> offered = EllipsoidActions(Ellipsoids.of(np.diag([4.0, 1.0]), n_tasks=1, dim=2), n_rounds=7)
+    >>> offered.argmax(np.array([[1.0, 0.0]]), np.random.default_rng(0))
+    array([[[2., 0.]]])
+    """
+
+    ellipsoids: Ellipsoids
+    n_rounds: int
+
+    @property
+    def active(self) -> None:
+        """Every task plays in every round."""
+        return None
+
+    def rounds(self, start: int, stop: int) -> EllipsoidActions:
+        """Return the action sets of the rounds start, ..., stop - 1."""
+        return replace(self, n_rounds=stop - start)
+
+    def argmax(self, theta: Array, rng: np.random.Generator) -> Array:
+        """Return the maximiser of <x, theta>: (1, T, d) for theta (T, d), else (n, T, d).
+
+        Where theta is zero all actions tie: one is drawn uniformly on the inner sphere, for each round.
+        """
+        stack = theta if theta.ndim == 3 else theta[None]
+        tied = np.asarray(~stack.any(axis=2))
+        if not tied.any():
+            return self.ellipsoids.maximiser(stack)
+        drawn = self.ellipsoids.inner_sphere(self.n_rounds, rng)
+        return np.where(tied[..., None], drawn, self.ellipsoids.maximiser(stack))
+
+    def features(self, choice: Array) -> Array:
+        """Return the actions themselves, (n, T, d), if they lie in their sets."""
+        outside = self.ellipsoids.gauge(choice)
+        if outside.max() > 1 + 1e-9:
+            where = np.unravel_index(int(outside.argmax()), outside.shape)
+            raise ValueError(
+                f"an action must satisfy x'Q^-1 x <= 1. Got {outside.max():.6g} in task {int(where[1])}."
+            )
+        shape = (self.n_rounds, *choice.shape[1:])
+        return np.broadcast_to(choice, shape)
 
 
 def choose_best(scores: Array, rng: np.random.Generator) -> IntArray:

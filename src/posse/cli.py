@@ -22,7 +22,8 @@ from posse.catalogue import POLICIES, PROBLEMS
 from posse.experiments import FIGURES, Experiment, GridError, play_seeds, run_experiments
 from posse.experiments import Progress as GridProgress
 from posse.plots import draw_regret_against_round, regret_against_round, save
-from posse.problems.gaussian import COVARIANCES, NOISE_KINDS
+from posse.problems.gaussian import COVARIANCES
+from posse.problems.noise import NOISE_KINDS
 from posse.report import write_report
 from posse.results import final_rounds, summarise
 from posse.validation import check_choice, check_integer

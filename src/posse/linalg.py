@@ -128,3 +128,15 @@ def whitener(gram: Array) -> tuple[Array, Array]:
     filled = np.where(kept, values, 1.0)
     completed = (vectors * filled) @ vectors.T * scale * scale[:, None]
     return np.asarray(transform), np.asarray(completed)
+
+
+def largest_sine(basis: Array, estimate: Array) -> float:
+    """Return the sine of the largest angle between the spans of two matrices with orthonormal columns.
+
+    Examples
+    --------
+    >>> largest_sine(np.eye(3)[:, :1], np.eye(3)[:, 1:2])
+    1.0
+    """
+    missed = estimate - basis @ (basis.T @ estimate)
+    return float(np.linalg.norm(missed, ord=2))

@@ -14,8 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from posse.actions import Actions
 from posse.policies import Policy
-from posse.problems import Problem
-from posse.statistics import GramStatistics
+from posse.problems import Problem, StaticProblem
 from posse.validation import Array, BoolArray, IntArray, check_integer
 
 # Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
@@ -83,7 +82,9 @@ def simulate_all(
 
     The seed is split into three streams, for actions, noise and the policies' own draws. Rounds are
     dealt once, in chunks, and every policy plays each chunk before the next but one is dealt, so memory
-    does not grow with the horizon. What a policy does depends neither on its company nor on the machine's
+    does not grow with the horizon. Where action sets never change (`StaticProblem`) nothing is dealt: a
+    policy that plays one action through a block gets the block's noise as a total, drawn from the same
+    stream, so that policies share noise only as far as their blocks agree. What a policy does depends neither on its company nor on the machine's
     number of cores: to the last bit.
 
     Parameters
@@ -112,6 +113,10 @@ def simulate_all(
             for name, policy in policies.items()
         }
         dealing = 0.0
+        if isinstance(problem, StaticProblem):
+            for player in players.values():
+                player.play_alone(problem, generator(actions_seed), generator(noise_seed))
+            return {name: player.trace(dealing) for name, player in players.items()}
         for chunk in _deal(problem, horizon, actions_seed, noise_seed):
             dealing += chunk.seconds
             for player in players.values():
@@ -139,6 +144,10 @@ def check_checkpoints(checkpoints: ArrayLike, horizon: int) -> IntArray:
     return marks.astype(np.intp)
 
 
+def _rounds_at_once(problem: Problem) -> int:
+    return max(1, CHUNK_VALUES // (problem.n_tasks * problem.dim))
+
+
 @dataclass(frozen=True, eq=False)
 class _Chunk:
     """Some rounds, dealt: what is on offer, the best of it, and the noise to come."""
@@ -155,7 +164,7 @@ def _deal(
 ) -> Iterator[_Chunk]:
     """Yield all rounds in chunks; while one is played, a thread deals the next."""
     actions_rng, noise_rng = generator(actions_seed), generator(noise_seed)
-    size = max(1, min(CHUNK_ROUNDS, CHUNK_VALUES // (problem.n_tasks * problem.dim)))
+    size = min(CHUNK_ROUNDS, _rounds_at_once(problem))
 
     def deal(start: int) -> _Chunk:
         clock = time.perf_counter()
@@ -180,13 +189,13 @@ class _Player:
     def __init__(
         self, problem: Problem, policy: Policy, horizon: int, marks: IntArray, rng: np.random.Generator
     ) -> None:
-        blocks = policy.blocks(horizon)
+        blocks = policy.blocks(horizon, problem.n_tasks, problem.dim)
         if sum(blocks) != horizon or min(blocks) < 1:
             raise ValueError(f"blocks of {policy!r} must be positive and add up to {horizon}. Got {blocks}.")
         self.problem, self.policy, self.rng, self.marks = problem, policy, rng, marks
         self.block_ends = iter(np.cumsum(blocks).tolist())
         self.block_end: int = next(self.block_ends)
-        self.nothing = GramStatistics.zeros(problem.n_tasks, problem.dim)
+        self.nothing = policy.statistics.zeros(problem.n_tasks, problem.dim)
         self.statistics = self.nothing
         self.state = policy.init(problem.n_tasks, problem.dim)
         self.regret = np.zeros(problem.n_tasks)
@@ -203,22 +212,60 @@ class _Player:
             choice = self.policy.select(self.state, offered, self.rng)
             means = self.problem.mean_rewards(offered, choice)
             rewards = self.problem.rewards(means, chunk.noise[done:stop])
-            self.statistics += GramStatistics.of(offered.features(choice), rewards, offered.active)
+            self.statistics += self.policy.statistics.of(offered.features(choice), rewards, offered.active)
             self._record(start + done, chunk.best[done:stop] - means, offered.active)
-            if start + stop == self.block_end:
-                self.state = self.policy.update(self.state, self.statistics)
-                self.statistics = self.nothing
-                self.block_end = next(self.block_ends, self.block_end)
+            self._learn_at(start + stop)
             done = stop
         self.seconds += time.perf_counter() - clock
+
+    def play_alone(
+        self, problem: StaticProblem, actions_rng: np.random.Generator, noise_rng: np.random.Generator
+    ) -> None:
+        """Play all rounds of a problem whose action sets never change, blocks of one action in one step."""
+        clock = time.perf_counter()
+        done, horizon = 0, int(self.marks[-1])
+        best = problem.best_rewards(problem.actions(1, actions_rng))[0]
+        while done < horizon:
+            left = self.block_end - done
+            # at least two rounds, so that a choice of length one means one action for the whole block
+            offered = problem.actions(min(left, max(2, _rounds_at_once(problem))), actions_rng)
+            choice = self.policy.select(self.state, offered, self.rng)
+            features = offered.features(choice)
+            means = problem.mean_rewards(offered, choice)
+            if len(choice) == 1:
+                total, square = problem.noise_totals(left, noise_rng)
+                rewards = left * means[0] + total
+                squares = left * means[0] ** 2 + 2 * means[0] * total + square
+                self.statistics += self.policy.statistics.repeated(features[0], left, rewards, squares)
+                self._record(done, np.broadcast_to(best - means, (left, len(best))), None)
+                done += left
+            else:
+                rewards = problem.rewards(means, problem.noise(offered.n_rounds, noise_rng))
+                self.statistics += self.policy.statistics.of(features, rewards)
+                self._record(done, best - means, None)
+                done += offered.n_rounds
+            self._learn_at(done)
+        self.seconds += time.perf_counter() - clock
+
+    def _learn_at(self, done: int) -> None:
+        if done == self.block_end:
+            self.state = self.policy.update(self.state, self.statistics)
+            self.statistics = self.nothing
+            self.block_end = next(self.block_ends, self.block_end)
 
     def _record(self, start: int, regret: Array, active: BoolArray | None) -> None:
         if active is not None:
             regret = np.where(active, regret, 0.0)
         for mark in self.marks[(self.marks > start) & (self.marks <= start + len(regret))]:
-            self.recorded.append(self.regret + regret[: mark - start].sum(axis=0))
-        self.regret = self.regret + regret.sum(axis=0)
+            self.recorded.append(self.regret + _total(regret[: mark - start]))
+        self.regret = self.regret + _total(regret)
 
     def trace(self, dealing: float) -> Trace:
         """Return the record of the run; `dealing` is the time it took to deal the rounds."""
         return Trace(self.marks, np.stack(self.recorded), self.state, dealing + self.seconds)
+
+
+def _total(regret: Array) -> Array:
+    """Return the sum over rounds; in one step where all rounds are one and the same."""
+    constant = len(regret) > 0 and regret.strides[0] == 0
+    return np.asarray(len(regret) * regret[0] if constant else regret.sum(axis=0))

@@ -105,6 +105,20 @@ class GramStatistics:
             raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
         return cls(gram, moment, square, count)
 
+    @classmethod
+    def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> GramStatistics:
+        """Summarise n rounds in which every task played one action.
+
+        Parameters
+        ----------
+        features : (T, d)
+        n_rounds : int
+        total, square : (T,)
+            Sums of the rewards and of their squares.
+        """
+        gram = n_rounds * features[:, :, None] * features[:, None, :]
+        return cls(gram, total[:, None] * features, square, np.full(len(features), float(n_rounds)))
+
     @property
     def n_tasks(self) -> int:
         """The number of tasks, T."""
@@ -147,3 +161,33 @@ class GramStatistics:
                 f"`tasks` must lie in [0, {self.n_tasks - 1}]. Got {index.min()} to {index.max()}."
             )
         return GramStatistics(self.gram[index], self.moment[index], self.square[index], self.count[index])
+
+
+@dataclass(frozen=True, eq=False)
+class MomentTotals:
+    """X'y alone: all that is needed where every direction is played equally often.
+
+    Attributes
+    ----------
+    moment : (T, d)
+    """
+
+    moment: Array
+
+    @classmethod
+    def zeros(cls, n_tasks: int, dim: int) -> MomentTotals:
+        """Return the totals of no data."""
+        return cls(np.zeros((n_tasks, dim)))
+
+    @classmethod
+    def of(cls, features: Array, rewards: Array, weights: Array | None = None) -> MomentTotals:
+        """Summarise n rounds of all tasks; see `GramStatistics.of`."""
+        return cls(GramStatistics.of(features, rewards, weights).moment)
+
+    @classmethod
+    def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> MomentTotals:
+        """Summarise n rounds in which every task played one action; see `GramStatistics.repeated`."""
+        return cls(total[:, None] * features)
+
+    def __add__(self, other: MomentTotals) -> MomentTotals:
+        return MomentTotals(self.moment + other.moment)

@@ -1,5 +1,6 @@
 """Who plays: estimators, rules and schedules put together."""
 
+from posse.policies.explore_commit import E2TC, PEGE, OracleCommit
 from posse.policies.learning import (
     IndependentGreedy,
     LearningPolicy,
@@ -14,6 +15,8 @@ from posse.policies.rules import Greedy, Rule
 from posse.policies.schedules import DoublyExponential, Every, Geometric, Schedule
 
 __all__ = [
+    "E2TC",
+    "PEGE",
     "DoublyExponential",
     "Every",
     "Geometric",
@@ -23,6 +26,7 @@ __all__ = [
     "LearningState",
     "MLinGreedy",
     "NaiveGreedy",
+    "OracleCommit",
     "OracleGreedy",
     "Policy",
     "Random",

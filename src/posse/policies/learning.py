@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,8 @@ class LearningPolicy:
 
     Examples
     --------
-    >>> LearningPolicy(estimator=Ridge(penalty=1.0), schedule=Geometric(first=5, ratio=2)).blocks(20)
+    >>> policy = LearningPolicy(estimator=Ridge(penalty=1.0), schedule=Geometric(first=5, ratio=2))
+    >>> policy.blocks(20, n_tasks=3, dim=2)
     (5, 5, 10)
     """
 
@@ -51,6 +52,7 @@ class LearningPolicy:
     rule: Rule = field(default_factory=Greedy)
     schedule: Schedule = field(default_factory=Geometric)
     memory: str | float = "all"
+    statistics: ClassVar = GramStatistics
 
     def __post_init__(self) -> None:
         if isinstance(self.memory, str):
@@ -58,7 +60,7 @@ class LearningPolicy:
         else:
             check_number("`memory` of LearningPolicy", self.memory, 0.0, 1.0, open_low=True)
 
-    def blocks(self, horizon: int) -> tuple[int, ...]:
+    def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
         """Return the schedule's blocks."""
         return self.schedule.blocks(horizon)
 

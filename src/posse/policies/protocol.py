@@ -7,8 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.statistics import GramStatistics
-
 
 class Policy(Protocol):
     """A way to play T tasks side by side.
@@ -17,7 +15,11 @@ class Policy(Protocol):
     replaces and never changes; between two updates the policy is fixed.
     """
 
-    def blocks(self, horizon: int) -> tuple[int, ...]:
+    @property
+    def statistics(self) -> type[Any]:
+        """What is kept of a block, for `update`: `GramStatistics`, or another monoid with its methods."""
+
+    def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
         """Return how many rounds to play between updates; they add up to the horizon."""
 
     def init(self, n_tasks: int, dim: int) -> Any:
@@ -26,5 +28,5 @@ class Policy(Protocol):
     def select(self, state: Any, actions: Any, rng: np.random.Generator) -> NDArray[Any]:
         """Choose an action for every round and task."""
 
-    def update(self, state: Any, statistics: GramStatistics) -> Any:
+    def update(self, state: Any, statistics: Any) -> Any:
         """Return the state after a block whose rounds are summarised in `statistics`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,13 @@ class Random:
 
     Examples
     --------
-    >>> Random().blocks(100)
+    >>> Random().blocks(100, n_tasks=3, dim=2)
     (100,)
     """
 
-    def blocks(self, horizon: int) -> tuple[int, ...]:
+    statistics: ClassVar = GramStatistics
+
+    def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
         """Return one block: there is nothing to learn."""
         return (horizon,)
 

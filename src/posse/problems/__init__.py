@@ -1,6 +1,7 @@
 """Where actions and rewards come from."""
 
+from posse.problems.ellipsoid import Assumptions, EllipsoidProblem
 from posse.problems.gaussian import GaussianProblem
-from posse.problems.protocol import Problem
+from posse.problems.protocol import Problem, StaticProblem
 
-__all__ = ["GaussianProblem", "Problem"]
+__all__ = ["Assumptions", "EllipsoidProblem", "GaussianProblem", "Problem", "StaticProblem"]

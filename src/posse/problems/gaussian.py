@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.actions import FiniteActions
-from posse.linalg import haar_basis, span_basis, unit_vectors
+from posse.linalg import haar_basis, span_basis
+from posse.problems.noise import NOISE_KINDS, draw_noise
+from posse.problems.parameters import draw_low_rank
 from posse.validation import Array, IntArray, check_array, check_choice, check_integer
 
 COVARIANCES = ("isotropic", "unit", "random")
-NOISE_KINDS = ("gaussian", "uniform", "rademacher")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,27 +86,15 @@ class GaussianProblem:
         weights : (T, k), optional
             A W of your own.
         """
-        owner = "GaussianProblem"
-        check_integer(f"`n_tasks` of {owner}", n_tasks, 1)
-        check_integer(f"`dim` of {owner}", dim, 1)
-        check_integer(
-            f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=f"min(dim={dim}, n_tasks={n_tasks})"
-        )
         rng = np.random.default_rng(seed)
-        drawn_basis = haar_basis(dim, rank, rng)
-        drawn_weights = unit_vectors(n_tasks, rank, rng)
-        B = drawn_basis if basis is None else check_array(f"`basis` of {owner}", basis, (dim, rank))
-        W = (
-            drawn_weights
-            if weights is None
-            else check_array(f"`weights` of {owner}", weights, (n_tasks, rank))
-        )
+        factors = {"basis": basis, "weights": weights}
+        theta = draw_low_rank("GaussianProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
         if isinstance(covariance, str):
-            check_choice(f"`covariance` of {owner}", covariance, COVARIANCES)
+            check_choice("`covariance` of GaussianProblem", covariance, COVARIANCES)
             sigma = random_covariances(n_tasks, dim, rng) if covariance == "random" else covariance
         else:
             sigma = np.asarray(covariance, dtype=np.float64)
-        return cls(theta=W @ B.T, n_arms=n_arms, covariance=sigma, noise_kind=noise_kind)
+        return cls(theta=theta, n_arms=n_arms, covariance=sigma, noise_kind=noise_kind)
 
     @property
     def n_tasks(self) -> int:
@@ -132,10 +121,7 @@ class GaussianProblem:
 
     def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
         """Draw independent noise of variance 1, (n, T)."""
-        if self.noise_kind == "gaussian":
-            return rng.standard_normal((n_rounds, self.n_tasks))
-        uniform = 2.0 * rng.random((n_rounds, self.n_tasks)) - 1.0
-        return np.sqrt(3.0) * uniform if self.noise_kind == "uniform" else np.where(uniform < 0, -1.0, 1.0)
+        return draw_noise(self.noise_kind, n_rounds, self.n_tasks, rng)
 
     def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
         """Return <x, theta_t> of the chosen arms, (n, T)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,3 +42,15 @@ class Problem(Protocol):
 
     def rewards(self, means: Array, noise: Array) -> Array:
         """Return the rewards that come back, (n, T); no randomness but the noise."""
+
+
+@runtime_checkable
+class StaticProblem(Problem, Protocol):
+    """A problem whose action sets never change and whose noise is added to the means.
+
+    A policy that plays one action through a block then needs only totals of the noise, and the
+    simulator plays the block in one step.
+    """
+
+    def noise_totals(self, n_rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw the sum and the sum of squares of the noise of n rounds, (T,) each."""
