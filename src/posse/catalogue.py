@@ -7,9 +7,36 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from posse.policies import IndependentGreedy, MLinGreedy, NaiveGreedy, OracleGreedy, Policy, Random
-from posse.problems import GaussianProblem, Problem
+from posse.estimators import PairedMoments, TaskSpectral
+from posse.policies import (
+    E2TC,
+    PEGE,
+    IndependentGreedy,
+    MLinGreedy,
+    NaiveGreedy,
+    OracleCommit,
+    OracleGreedy,
+    Policy,
+    Random,
+)
+from posse.problems import EllipsoidProblem, GaussianProblem, Problem
 from posse.validation import check_choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions:
+    """What the builders of policies are told.
+
+    Attributes
+    ----------
+    rank : int
+        For policies that need a rank.
+    exponent : float
+        c in N_1 = d^c k sqrt(N / T), for E2TC.
+    """
+
+    rank: int
+    exponent: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -18,15 +45,28 @@ class NamedPolicy:
 
     label: str
     summary: str
-    build: Callable[[Any, int], Policy]
+    build: Callable[[Any, PolicyOptions], Policy]
 
 
 @dataclass(frozen=True)
 class NamedProblem:
-    """A kind of problem that can be asked for by name."""
+    """A kind of problem that can be asked for by name.
+
+    Attributes
+    ----------
+    summary : str
+    draw : callable
+        Takes n_tasks, dim, rank, seed, noise_kind and the parameters below.
+    parameters : mapping
+        The parameters that this kind has of its own, with their defaults.
+    policies : tuple of str
+        Policies that are compared on it by default.
+    """
 
     summary: str
     draw: Callable[..., Problem]
+    parameters: Mapping[str, Any]
+    policies: tuple[str, ...]
 
 
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
@@ -34,27 +74,60 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
         "mlingreedy": NamedPolicy(
             "MLinGreedy",
             "the paper's Algorithm 1: low-rank least squares, each epoch from the last one's data",
-            lambda problem, rank: MLinGreedy(rank=rank),
+            lambda problem, options: MLinGreedy(rank=options.rank),
         ),
         "naive": NamedPolicy(
             "NaiveGreedy",
             "the paper's baseline: ordinary least squares, each task alone, same epochs",
-            lambda problem, rank: NaiveGreedy(),
+            lambda problem, options: NaiveGreedy(),
         ),
         "independent-greedy": NamedPolicy(
             "IndependentGreedy",
             "the baseline strengthened: ridge with a learned penalty, all data, frequent updates",
-            lambda problem, rank: IndependentGreedy(),
+            lambda problem, options: IndependentGreedy(),
         ),
         "oracle-greedy": NamedPolicy(
             "OracleGreedy",
             "IndependentGreedy told the true representation: what is left to gain",
-            lambda problem, rank: OracleGreedy(problem.basis),
+            lambda problem, options: OracleGreedy(problem.basis),
+        ),
+        "e2tc": NamedPolicy(
+            "E2TC, c = 1.5",
+            "the paper's Algorithm 2 for ellipsoids: explore, find the representation, refine, commit",
+            lambda problem, options: E2TC(rank=options.rank, c=options.exponent),
+        ),
+        **{
+            f"e2tc-{c:g}": NamedPolicy(
+                f"E2TC, c = {c:g}",
+                f"E2TC with the exponent c = {c:g} in its N_1 = d^c k sqrt(N / T)",
+                lambda problem, options, c=c: E2TC(rank=options.rank, c=c),
+            )
+            for c in (0.5, 1.0, 2.0)
+        },
+        "e2tc-spectral": NamedPolicy(
+            "E2TC, spectral",
+            "E2TC that finds the representation from the tasks' own least squares (Yang et al. 2022)",
+            lambda problem, options: E2TC(rank=options.rank, subspace=TaskSpectral()),
+        ),
+        "e2tc-pairs": NamedPolicy(
+            "E2TC, pairs",
+            "E2TC that finds the representation from products of different rounds",
+            lambda problem, options: E2TC(rank=options.rank, subspace=PairedMoments()),
+        ),
+        "oracle-commit": NamedPolicy(
+            "OracleCommit",
+            "E2TC told the true representation",
+            lambda problem, options: OracleCommit(basis=problem.basis),
+        ),
+        "pege": NamedPolicy(
+            "PEGE",
+            "each task alone on its ellipsoid: cycles of exploring d directions and exploiting",
+            lambda problem, options: PEGE(),
         ),
         "random": NamedPolicy(
             "Random",
             "uniform choice, never learning: the worst that is worth showing",
-            lambda problem, rank: Random(),
+            lambda problem, options: Random(),
         ),
     }
 )
@@ -64,23 +137,31 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
         "gaussian": NamedProblem(
             "K arms drawn from N(0, Sigma_t) each round, theta_t = B w_t (Assumption 2)",
             GaussianProblem.draw,
+            {"n_arms": 5, "covariance": "isotropic"},
+            ("mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random"),
+        ),
+        "ellipsoid": NamedProblem(
+            "all of an ellipsoid, the same each round; at condition 1 the unit ball (Assumption 3)",
+            EllipsoidProblem.draw,
+            {"condition": 1.0},
+            ("e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"),
         ),
     }
 )
 
 
-def build_policies(names: tuple[str, ...], problem: Problem, rank: int) -> dict[str, Policy]:
-    """Build policies by name for a problem; `rank` is what those that need a rank are told.
+def build_policies(names: tuple[str, ...], problem: Problem, options: PolicyOptions) -> dict[str, Policy]:
+    """Build policies by name for a problem.
 
     Examples
     --------
     >>> problem = draw_problem("gaussian", n_tasks=4, dim=6, rank=2, seed=0)
-    >>> sorted(build_policies(("naive", "random"), problem, rank=2))
+    >>> sorted(build_policies(("naive", "random"), problem, PolicyOptions(rank=2)))
     ['naive', 'random']
     """
     for name in names:
         check_choice("policy", name, POLICIES)
-    return {name: POLICIES[name].build(problem, rank) for name in names}
+    return {name: POLICIES[name].build(problem, options) for name in names}
 
 
 def draw_problem(name: str, **parameters: Any) -> Problem:

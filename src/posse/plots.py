@@ -19,6 +19,14 @@ STYLES = {
     "naive": ("#D55E00", "s"),
     "independent-greedy": ("#E69F00", "^"),
     "oracle-greedy": ("#009E73", "D"),
+    "e2tc-0.5": ("#56B4E9", "<"),
+    "e2tc-1": ("#CC79A7", ">"),
+    "e2tc": ("#0072B2", "P"),
+    "e2tc-2": ("#000000", "X"),
+    "e2tc-spectral": ("#E69F00", "h"),
+    "e2tc-pairs": ("#F0E442", "*"),
+    "pege": ("#D55E00", "p"),
+    "oracle-commit": ("#009E73", "d"),
     "random": ("#7F7F7F", "v"),
 }
 FIRST_ROUND = 10
@@ -29,7 +37,7 @@ def regret_against_tasks(table: pl.DataFrame) -> pl.DataFrame:
     return summarise(final_rounds(table), by=["rank", "policy", "n_tasks"])
 
 
-def draw_regret_against_tasks(data: pl.DataFrame, title: str) -> Figure:
+def draw_regret_against_tasks(data: pl.DataFrame, title: str, *, log_regret: bool = False) -> Figure:
     """Draw the paper's form: regret per task against T, one panel per rank, one curve per policy."""
     ticks = sorted(data["n_tasks"].unique().to_list())
     figure, panels = _panels(data["rank"].unique(maintain_order=True).to_list(), title)
@@ -50,7 +58,8 @@ def draw_regret_against_tasks(data: pl.DataFrame, title: str) -> Figure:
                 capsize=2.5,
                 label=POLICIES[policy].label,
             )
-        axes.set(xscale="log", xticks=ticks, xlabel="number of tasks T", ylim=(0, None))
+        axes.set(xscale="log", xticks=ticks, xlabel="number of tasks T")
+        axes.set(**({"yscale": "log"} if log_regret else {"ylim": (0, None)}))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
     _label(figure, panels, "regret per task")
@@ -119,5 +128,5 @@ def _label(figure: Figure, panels: dict[int, Axes], ylabel: str) -> None:
         axes.grid(alpha=0.3, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     handles, labels = first.get_legend_handles_labels()
-    columns = len(labels) if len(panels) > 1 else 3
+    columns = min(len(labels), 4) if len(panels) > 1 else 3
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)

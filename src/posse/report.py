@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from posse.catalogue import POLICIES
-from posse.experiments import FIGURES, Claim
+from posse.experiments import COMPARISONS, FIGURES, Claim
 from posse.plots import (
     draw_regret_against_round,
     draw_regret_against_tasks,
@@ -31,9 +31,11 @@ class Section:
     name: str
     title: str
     claims: tuple[Claim, ...]
-    images: tuple[tuple[str, str], ...]
-    rows: tuple[Mapping[str, Any], ...]
-    settings: Mapping[str, Any]
+    images: tuple[tuple[str, str], ...] = ()
+    policies: tuple[str, ...] = ()
+    rows: tuple[Mapping[str, Any], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
         How long that took.
     """
     sections = [_section(name, table, out) for name, table in tables.items()]
+    for comparison in COMPARISONS:
+        if tables.keys() >= set(comparison.figures):
+            compared = {name: tables[name] for name in comparison.figures}
+            decisions = tuple(decide(compared) for decide in comparison.claims)
+            sections.append(Section("+".join(comparison.figures), comparison.title, decisions))
     claims = {section.name: section.claims for section in sections}
     decided = {name: [asdict(claim) for claim in items] for name, items in claims.items()}
     write_json(out / "claims.json", decided)
@@ -73,7 +80,7 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
     )
     page = environment.get_template("report.html.j2").render(
         sections=sections,
-        policies={name: POLICIES[name] for name in tables_policies(tables)},
+        policies=POLICIES,
         command=command,
         minutes=minutes,
         versions={name: version(name) for name in ("posse", "numpy", "scipy")},
@@ -83,19 +90,13 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
     return Report(path, claims)
 
 
-def tables_policies(tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    """Return the policies that appear in some tables, in the catalogue's order."""
-    present = set().union(*(table["policy"].unique() for table in tables.values()))
-    return [name for name in POLICIES if name in present]
-
-
 def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
     figure = FIGURES[name]
     by_tasks = regret_against_tasks(table)
     largest = max(table["n_tasks"])
     drawings = {
         "regret-by-tasks": (
-            draw_regret_against_tasks(by_tasks, figure.title),
+            draw_regret_against_tasks(by_tasks, figure.title, log_regret=figure.log_regret),
             f"Regret per task after N = {figure.experiment.horizon} rounds against the number of tasks. "
             "Bars are 95 % intervals over seeds.",
         ),
@@ -113,17 +114,17 @@ def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
     settings = {
         "rounds N": figure.experiment.horizon,
         "seeds": table["seed"].n_unique(),
-        **{label: table[column][0] for label, column in (("dimension d", "dim"), ("arms K", "n_arms"))},
-        "contexts": "N(0, I/d)",
-        "noise": "N(0, 1)",
+        **figure.setting,
     }
     return Section(
         name=name,
         title=figure.title,
         claims=tuple(decide(table) for decide in figure.claims),
         images=tuple(images),
+        policies=figure.experiment.policies,
         rows=tuple(_cells(by_tasks)),
         settings=settings,
+        remark=figure.remark,
     )
 
 

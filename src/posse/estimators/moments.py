@@ -72,8 +72,8 @@ class SubspaceEstimator(Protocol):
 class MethodOfMoments:
     """The paper's estimator: M = mean of r^2 x x'.
 
-    For x on the unit sphere, E <x, theta>^2 x x' = (2 theta theta' + |theta|^2 I) / (d (d + 2)). The noise enters
-    squared, and so do the lengths of theta: M is far noisier than its relatives.
+    For x on the unit sphere, E <x, theta>^2 x x' = (2 theta theta' + |theta|^2 I) / (d (d + 2)). The noise
+    enters squared: M is far noisier than its relatives.
     """
 
     def rounds(self, exponent: float, horizon: int, n_tasks: int, dim: int, rank: int) -> float:
@@ -105,7 +105,7 @@ class PairedMoments:
 
 @dataclass(frozen=True)
 class TaskSpectral:
-    """Singular vectors of the tasks' own least-squares estimates, with their noise removed (Yang et al. 2022).
+    """Singular vectors of the tasks' own least-squares estimates, their noise removed (Yang et al. 2022).
 
     M = sum of theta_t theta_t' - s2 G_t^-1, where s2 is the residual variance of all tasks together.
     It needs more rounds than features in every task.

@@ -2,11 +2,13 @@
 
 from posse.experiments.claims import Claim, Evidence
 from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments
-from posse.experiments.paper import FIGURES, Figure
+from posse.experiments.paper import COMPARISONS, FIGURES, Comparison, Figure
 
 __all__ = [
+    "COMPARISONS",
     "FIGURES",
     "Claim",
+    "Comparison",
     "Evidence",
     "Experiment",
     "Figure",

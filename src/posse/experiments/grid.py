@@ -15,7 +15,7 @@ import joblib
 import polars as pl
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from posse.catalogue import build_policies, draw_problem
+from posse.catalogue import PolicyOptions, build_policies, draw_problem
 from posse.results import write_json, write_table
 from posse.simulation import simulate_all
 from posse.validation import check_integer
@@ -45,6 +45,8 @@ class Experiment:
         N, the rounds of each run.
     policy_rank : int, optional
         The rank that policies are told, if not the problem's own.
+    exponent : float
+        The exponent that E2TC is told.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Experiment:
     policies: tuple[str, ...]
     horizon: int
     policy_rank: int | None = None
+    exponent: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Run:
     @property
     def work(self) -> int:
         """The size of the run, in numbers drawn."""
-        return int(self.cell["n_tasks"] * self.cell["dim"] * self.cell["n_arms"] * self.experiment.horizon)
+        arms = self.cell.get("n_arms", 1)
+        return int(self.cell["n_tasks"] * self.cell["dim"] * arms * self.experiment.horizon)
 
     def path(self, out: Path) -> Path:
         """Where the finished run lies."""
@@ -80,8 +84,9 @@ class Run:
     def play(self) -> pl.DataFrame:
         """Draw the problem and play all policies on it."""
         problem = draw_problem(self.experiment.problem, **self.cell, seed=self.seed)
-        told = self.experiment.policy_rank or self.cell["rank"]
-        policies = build_policies(self.experiment.policies, problem, told)
+        rank = self.experiment.policy_rank or self.cell["rank"]
+        options = PolicyOptions(rank=rank, exponent=self.experiment.exponent)
+        policies = build_policies(self.experiment.policies, problem, options)
         traces = simulate_all(problem, policies, horizon=self.experiment.horizon, seed=self.seed)
         settings = {**self.cell, "horizon": self.experiment.horizon, "seed": self.seed}
         return pl.concat(
