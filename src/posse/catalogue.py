@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -69,6 +70,10 @@ class NamedProblem:
     policies: tuple[str, ...]
 
 
+def _e2tc(exponent: float, problem: Problem, options: PolicyOptions) -> Policy:
+    return E2TC(rank=options.rank, c=exponent)
+
+
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
     {
         "mlingreedy": NamedPolicy(
@@ -100,7 +105,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             f"e2tc-{c:g}": NamedPolicy(
                 f"E2TC, c = {c:g}",
                 f"E2TC with the exponent c = {c:g} in its N_1 = d^c k sqrt(N / T)",
-                lambda problem, options, c=c: E2TC(rank=options.rank, c=c),
+                partial(_e2tc, c),
             )
             for c in (0.5, 1.0, 2.0)
         },

@@ -82,10 +82,12 @@ def simulate_all(
 
     The seed is split into three streams, for actions, noise and the policies' own draws. Rounds are
     dealt once, in chunks, and every policy plays each chunk before the next but one is dealt, so memory
-    does not grow with the horizon. Where action sets never change (`StaticProblem`) nothing is dealt: a
-    policy that plays one action through a block gets the block's noise as a total, drawn from the same
-    stream, so that policies share noise only as far as their blocks agree. What a policy does depends neither on its company nor on the machine's
-    number of cores: to the last bit.
+    does not grow with the horizon. What a policy does depends neither on its company nor on the
+    machine's number of cores: to the last bit.
+
+    Where action sets never change (`StaticProblem`) nothing is dealt. A policy that plays one action
+    through a block gets the block's noise as a total, drawn from the same stream, so policies share
+    noise only as far as their blocks agree.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def check_policy(policy: Policy, *, n_tasks: int = N_TASKS, dim: int = DIM, acti
     >>> check_policy(NaiveGreedy())
     """
     for horizon in (1, 2, 3, 17, 1000):
-        blocks = policy.blocks(horizon)
+        blocks = policy.blocks(horizon, n_tasks, dim)
         assert min(blocks) >= 1, f"blocks must be positive, are {blocks} for horizon {horizon}"
         assert sum(blocks) == horizon, f"blocks must add up to the horizon {horizon}, are {blocks}"
     rng = np.random.default_rng(0)

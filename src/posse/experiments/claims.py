@@ -71,7 +71,7 @@ def final_regrets(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def seeds_by(table: pl.DataFrame, along: str, values: pl.Expr) -> tuple[Array, Array]:
-    """Return the values of a column in order, and a quantity of every seed at each of them, (seeds, values)."""
+    """Return the values of a column in order, and a quantity at each of them, (seeds, values)."""
     wide = (
         table.with_columns(values.alias("quantity")).sort(along).pivot(along, index="seed", values="quantity")
     )

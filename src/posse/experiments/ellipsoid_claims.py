@@ -65,9 +65,8 @@ def few_tasks_lose(table: pl.DataFrame) -> Claim:
     regrets = final_regrets(table)
     least = min(regrets["n_tasks"])
     few = regrets.filter(pl.col("n_tasks") == least)
-    evidence = simultaneous(
-        {label: (few[name] - few["pege"]).to_numpy() for name, label in EXPONENTS.items()}
-    )
+    lost = {label: (few[name] - few["pege"]).to_numpy() for name, label in EXPONENTS.items()}
+    evidence = simultaneous(lost)
     return Claim(
         statement=f"With few tasks (T = {least}) E2TC loses to PEGE, which shares nothing: negative transfer.",
         source="paper",
@@ -110,13 +109,13 @@ def spectral_lowers_regret(table: pl.DataFrame) -> Claim:
     _, paper = seeds_by(final_regrets(table), "n_tasks", pl.col("e2tc"))
     share = saved.mean(axis=0) / paper.mean(axis=0)
     return Claim(
-        statement="At every T, singular vectors of the tasks' own estimates do better than the paper's moments.",
+        statement="At every T the tasks' own estimates find the representation better than the paper's moments.",
         source="posse",
         measure="regret per task of E2TC (c = 1.5) minus that of E2TC with the spectral estimator",
         verdict=verdict(evidence, sign=1),
         reading=(
-            f"The spectral estimator, with its own N_1, saves {share[0]:.0%} of the regret at T = {points[0]:g} "
-            f"and {share[-1]:.0%} at T = {points[-1]:g}."
+            f"The spectral estimator, with its own N_1, saves {share[0]:.0%} of the regret at "
+            f"T = {points[0]:g} and {share[-1]:.0%} at T = {points[-1]:g}."
         ),
         evidence=evidence,
     )
@@ -157,6 +156,9 @@ def pege_ignores_rank(tables: dict[str, pl.DataFrame]) -> Claim:
         source="paper",
         measure="regret per task of PEGE at k = 3 minus that at k = 2, mean over the values of T",
         verdict=decided,
-        reading=f"The difference is {mean:+.1f}, of a regret of {small.mean():.0f}; within ±{margin:.0f} counts as none.",
+        reading=(
+            f"The difference is {mean:+.1f}, of a regret of {small.mean():.0f}; "
+            f"within ±{margin:.0f} counts as none."
+        ),
         evidence=simultaneous({"k = 3 against k = 2": differences}),
     )

@@ -68,10 +68,10 @@ def synthetic(name: str, dim: int) -> Figure:
         ),
         setting={"dimension d": str(dim), "arms K": "5", "contexts": "N(0, I/d)", "noise": "N(0, 1)"},
         remark=(
-            "The paper compares MLinGreedy with the naive algorithm alone. That baseline forgets every epoch but "
-            "the last and fits without a penalty, so part of the margin is its weakness. IndependentGreedy shares "
-            "nothing between tasks either, but uses all its data: what remains of the margin against it is what "
-            "sharing earns."
+            "The paper compares MLinGreedy with the naive algorithm alone. That baseline forgets every epoch "
+            "but the last and fits without a penalty, so part of the margin is its weakness. "
+            "IndependentGreedy shares nothing between tasks either, but uses all its data: what remains of "
+            "the margin against it is what sharing earns."
         ),
     )
 
@@ -97,9 +97,9 @@ def sphere(name: str, rank: int) -> Figure:
         ),
         setting={"dimension d": "10", "actions": "the unit sphere", "noise": "N(0, 1)"},
         remark=(
-            "The paper's E2TC finds the representation from squared rewards. The spectral form differs in that step "
-            "and in the exploration that it needs, N_1 = d sqrt(kN / T), and in nothing else. OracleCommit is told "
-            "the representation: the distance to it is what learning the representation costs."
+            "The paper's E2TC finds the representation from squared rewards. The spectral form differs in "
+            "that step and in the exploration that it needs, N_1 = d sqrt(kN / T), and in nothing else. "
+            "OracleCommit is told the representation: the distance to it is what learning it costs."
         ),
         log_regret=True,
     )

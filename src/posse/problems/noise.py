@@ -28,7 +28,7 @@ def draw_noise_totals(
     if kind == "gaussian":
         z = rng.standard_normal(n_tasks)
         rest = rng.chisquare(n_rounds - 1, n_tasks) if n_rounds > 1 else np.zeros(n_tasks)
-        return np.asarray(np.sqrt(n_rounds) * z), np.asarray(z**2 + rest)
+        return float(np.sqrt(n_rounds)) * z, np.asarray(z**2 + rest)
     if kind == "rademacher":
         heads = rng.binomial(n_rounds, 0.5, n_tasks)
         return 2.0 * heads - n_rounds, np.full(n_tasks, float(n_rounds))
