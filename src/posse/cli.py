@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,8 @@ from posse.validation import check_choice, check_integer
 QUICK_SEEDS = 5
 FULL_SEEDS = 20
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
+# What the command calls the parameters that only some problems have.
+OPTIONS = {"n_arms": "arms", "covariance": "covariance", "condition": "condition"}
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 errors = Console(stderr=True)
@@ -89,19 +91,29 @@ def simulate(
     dim: Annotated[int, typer.Option(help="d, the number of features.")] = 20,
     rank: Annotated[int, typer.Option(help="k, the dimension of the shared representation.")] = 2,
     tasks: Annotated[int, typer.Option(help="T, the number of tasks played side by side.")] = 50,
-    arms: Annotated[int, typer.Option(help="K, the arms on offer in each round.")] = 5,
+    arms: Annotated[int | None, typer.Option(help="K, the arms of a gaussian problem [default: 5].")] = None,
     rounds: Annotated[int, typer.Option(help="N, the number of rounds.")] = 10_000,
     covariance: Annotated[
-        str, typer.Option(help=f"Covariance of the contexts: {', '.join(COVARIANCES)}.")
-    ] = "isotropic",
+        str | None,
+        typer.Option(
+            help=f"Covariance of a gaussian problem's arms: {', '.join(COVARIANCES)} [default: isotropic]."
+        ),
+    ] = None,
+    condition: Annotated[
+        float | None,
+        typer.Option(help="Condition number of an ellipsoid problem's sets [default: 1, unit balls]."),
+    ] = None,
     noise: Annotated[str, typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)}.")] = "gaussian",
     policy: Annotated[
         list[str] | None,
-        typer.Option(help=f"Policy to play; repeat for more: {', '.join(POLICIES)}. All, if none is named."),
+        typer.Option(
+            help="Policy to play; repeat for more. `posse list` names them; by default some that suit."
+        ),
     ] = None,
     policy_rank: Annotated[
         int | None, typer.Option(help="Tell the policies this rank instead of the true one.")
     ] = None,
+    exponent: Annotated[float, typer.Option(help="Tell e2tc this c in N_1 = d^c k sqrt(N / T).")] = 1.5,
     seeds: Annotated[int, typer.Option(help="Number of seeds: each draws a new problem.")] = 8,
     jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -114,18 +126,18 @@ def simulate(
     For example: posse simulate --dim 20 --rank 2 --tasks 50 --policy mlingreedy --policy naive
     """
     with plain_errors():
-        names = tuple(dict.fromkeys(policy or POLICIES))
+        kind = PROBLEMS[check_choice("problem", problem, PROBLEMS)]
+        names = tuple(dict.fromkeys(policy or kind.policies))
         for name in names:
             check_choice("policy", name, POLICIES)
-        check_choice("problem", problem, PROBLEMS)
         check_integer("--rounds", rounds, 1)
         if policy_rank is not None:
             most = min(dim, tasks)
             check_integer("--policy-rank", policy_rank, 1, most, high_name=f"min(dim={dim}, tasks={tasks})")
         if plot is not None:
             check_plot_path(plot)
-        cell: dict[str, Any] = {"dim": dim, "rank": rank, "n_tasks": tasks, "n_arms": arms}
-        cell |= {"covariance": covariance, "noise_kind": noise}
+        own = own_parameters(problem, {"n_arms": arms, "covariance": covariance, "condition": condition})
+        cell = {"dim": dim, "rank": rank, "n_tasks": tasks, "noise_kind": noise, **own}
         experiment = Experiment(
             name="simulate",
             problem=problem,
@@ -133,6 +145,7 @@ def simulate(
             policies=names,
             horizon=rounds,
             policy_rank=policy_rank,
+            exponent=exponent,
         )
         with progress_bar() as bar:
             task = bar.add_task("simulating", total=seeds, runs=f"0/{seeds} seeds")
@@ -152,15 +165,15 @@ def simulate(
             "dim": dim,
             "rank": rank,
             "tasks": tasks,
-            "arms": arms,
             "rounds": rounds,
-            "covariance": covariance,
             "noise": noise,
+            **{OPTIONS[name]: value for name, value in own.items()},
             "policy_rank": policy_rank or rank,
+            "exponent": exponent,
             "seeds": seeds,
         }
         if plot is not None:
-            title = f"d = {dim}, T = {tasks}, K = {arms}, mean of {seeds} seeds"
+            title = f"{problem}, d = {dim}, T = {tasks}, mean of {seeds} seeds"
             save(draw_regret_against_round(regret_against_round(table), title), plot)
         if as_json:
             print(json.dumps({"settings": settings, "rows": rows}, indent=2))
@@ -220,6 +233,15 @@ def print_comparison(rows: list[dict[str, Any]], settings: dict[str, Any]) -> No
         interval = "needs two seeds" if low is None else f"{low:.1f} to {high:.1f}"
         table.add_row(row["policy"], f"{row['regret_per_task']:.1f}", interval, f"{row['seconds']:.2f}")
     Console().print(table)
+
+
+def own_parameters(problem: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that only this kind of problem has; refuse those of another kind."""
+    defaults = PROBLEMS[problem].parameters
+    for name, value in given.items():
+        if value is not None and name not in defaults:
+            raise ValueError(f"--{OPTIONS[name]} is not an option of --problem {problem}. Got {value!r}.")
+    return {name: default if given[name] is None else given[name] for name, default in defaults.items()}
 
 
 def check_plot_path(path: Path) -> None:

@@ -68,7 +68,7 @@ def few_tasks_lose(table: pl.DataFrame) -> Claim:
     lost = {label: (few[name] - few["pege"]).to_numpy() for name, label in EXPONENTS.items()}
     evidence = simultaneous(lost)
     return Claim(
-        statement=f"With few tasks (T = {least}) E2TC loses to PEGE, which shares nothing: negative transfer.",
+        statement=f"With few tasks (T = {least}) E2TC loses to PEGE, which shares nothing.",
         source="paper",
         measure="regret per task of E2TC minus that of PEGE",
         verdict=verdict(evidence, sign=1),
@@ -109,7 +109,7 @@ def spectral_lowers_regret(table: pl.DataFrame) -> Claim:
     _, paper = seeds_by(final_regrets(table), "n_tasks", pl.col("e2tc"))
     share = saved.mean(axis=0) / paper.mean(axis=0)
     return Claim(
-        statement="At every T the tasks' own estimates find the representation better than the paper's moments.",
+        statement="At every T the tasks' own estimates find the representation better than moments do.",
         source="posse",
         measure="regret per task of E2TC (c = 1.5) minus that of E2TC with the spectral estimator",
         verdict=verdict(evidence, sign=1),

@@ -31,8 +31,9 @@ def draw_noise_totals(
         return float(np.sqrt(n_rounds)) * z, np.asarray(z**2 + rest)
     if kind == "rademacher":
         heads = rng.binomial(n_rounds, 0.5, n_tasks)
-        return 2.0 * heads - n_rounds, np.full(n_tasks, float(n_rounds))
-    total, square = np.zeros(n_tasks), np.zeros(n_tasks)
+        total = np.asarray(2.0 * heads - n_rounds, dtype=np.float64)
+        return total, np.full(n_tasks, float(n_rounds))
+    total, square = np.zeros((2, n_tasks))
     for _ in range(n_rounds):
         noise = draw_noise(kind, 1, n_tasks, rng)[0]
         total += noise
