@@ -11,8 +11,8 @@ import numpy as np
 from rich.table import Table
 
 from benchmarks.measure import median_seconds
-from posse import GaussianProblem, simulate
-from posse.catalogue import POLICIES
+from posse import GaussianProblem, MLinGreedy, simulate
+from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions
 
 MEMORY_PROBE = "from benchmarks.simulation import peak_memory; print(peak_memory({n_tasks}))"
 
@@ -25,8 +25,8 @@ def decisions(repeats: int) -> Table:
         "policy", "time", "ratio to drawing", title="10^6 decisions: d = 30, T = 100, K = 5, N = 10^4"
     )
     table.add_row("(random numbers alone)", f"{drawing:.2f} s", "1.0")
-    for name, policy in POLICIES.items():
-        built = policy.build(problem, 5)
+    for name in PROBLEMS["gaussian"].policies:
+        built = POLICIES[name].build(problem, PolicyOptions(rank=5))
         seconds, _ = median_seconds(repeats, partial(simulate, horizon=10_000, seed=0), problem, built)
         table.add_row(name, f"{seconds:.2f} s", f"{seconds / drawing:.1f}")
     return table
@@ -53,5 +53,5 @@ def memory() -> Table:
 def peak_memory(n_tasks: int) -> int:
     """Run MLinGreedy and return the peak resident memory of this process, in MB."""
     problem = GaussianProblem.draw(n_tasks=n_tasks, dim=30, rank=5, seed=0)
-    simulate(problem, POLICIES["mlingreedy"].build(problem, 5), horizon=1000, seed=0)
+    simulate(problem, MLinGreedy(rank=5), horizon=1000, seed=0)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

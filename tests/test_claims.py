@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from posse.experiments.claims import (
+from posse.experiments.finite_claims import (
     advantage_grows_with_tasks,
     advantage_shrinks_with_rank,
     stronger_baseline,

@@ -16,7 +16,7 @@ from posse import (
     Random,
     Ridge,
 )
-from posse.catalogue import POLICIES, PROBLEMS
+from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions
 from posse.estimators import Estimator
 from posse.problems import Problem
 from posse.testing import DIM, N_TASKS, check_estimator, check_policy, check_problem
@@ -39,20 +39,27 @@ def test_estimators(estimator: Estimator) -> None:
     check_estimator(estimator)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", PROBLEMS["gaussian"].policies)
 @pytest.mark.parametrize("memory", ["all", "epoch", 0.9])
 def test_policies(name: str, memory: str | float) -> None:
     problem = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
-    policy = POLICIES[name].build(problem, 2)
+    policy = POLICIES[name].build(problem, PolicyOptions(rank=2))
     check_policy(policy)
     if isinstance(policy, LearningPolicy):
         check_policy(LearningPolicy(estimator=policy.estimator, memory=memory))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("options", [{}, {"covariance": "random", "noise_kind": "rademacher"}], ids=str)
-def test_problems(name: str, options: dict[str, str]) -> None:
-    check_problem(PROBLEMS[name].draw(n_tasks=3, dim=4, rank=2, seed=0, **options))
+def test_problems(name: str) -> None:
+    check_problem(PROBLEMS[name].draw(n_tasks=3, dim=4, rank=2, seed=0))
+
+
+def test_problems_with_other_laws() -> None:
+    kinds = [("random", "rademacher"), ("unit", "uniform")]
+    for covariance, noise in kinds:
+        check_problem(
+            GaussianProblem.draw(n_tasks=3, dim=4, rank=2, seed=0, covariance=covariance, noise_kind=noise)
+        )
 
 
 @dataclass
@@ -98,7 +105,7 @@ def test_flawed_estimators_are_caught(flaw: str, message: str) -> None:
 class FlawedPolicy(Random):
     flaw: str = ""
 
-    def blocks(self, horizon: int) -> tuple[int, ...]:
+    def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
         return (horizon, 1) if self.flaw == "blocks" else (horizon,)
 
     def select(self, state: Array, actions: FiniteActions, rng: np.random.Generator) -> IntArray:  # type: ignore[override]

@@ -1,5 +1,6 @@
 """Figures and the page: drawn from the table given, complete, self-contained."""
 
+import base64
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -22,35 +23,36 @@ from posse.plots import (
 from posse.report import write_report
 
 
-def make_table(seeds: int = 3) -> pl.DataFrame:
+def make_table(name: str = "fig1", seeds: int = 3) -> pl.DataFrame:
     rng = np.random.default_rng(0)
+    experiment = FIGURES[name].experiment
     rows = [
-        (30, rank, n_tasks, 5, 10_000, seed, policy, moment, moment / 50 + 40 * place + rng.random(), 0.1)
-        for rank in (2, 5)
-        for n_tasks in (10, 50)
+        (
+            *cell.values(),
+            experiment.horizon,
+            seed,
+            policy,
+            moment,
+            moment / 50 + 40 * place + rng.random(),
+            0.1,
+        )
+        for cell in experiment.cells
+        if name != "fig1" or (cell["rank"] != 3 and cell["n_tasks"] in (10, 50))
         for seed in range(seeds)
-        for place, policy in enumerate(FIGURES["fig1"].experiment.policies)
+        for place, policy in enumerate(experiment.policies)
         for moment in (1, 100, 10_000)
     ]
-    names = [
-        "dim",
-        "rank",
-        "n_tasks",
-        "n_arms",
-        "horizon",
-        "seed",
-        "policy",
-        "round",
-        "regret_per_task",
-        "seconds",
-    ]
+    cell = experiment.cells[0]
+    names = [*cell, "horizon", "seed", "policy", "round", "regret_per_task", "seconds"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def test_every_policy_has_a_style_and_no_two_look_alike() -> None:
+def test_every_policy_has_a_style_and_no_two_of_a_figure_look_alike() -> None:
     assert set(STYLES) == set(POLICIES)
-    assert len({colour for colour, _ in STYLES.values()}) == len(STYLES)
-    assert len({marker for _, marker in STYLES.values()}) == len(STYLES)
+    assert len(set(STYLES.values())) == len(STYLES)
+    for figure in FIGURES.values():
+        styles = [STYLES[name] for name in figure.experiment.policies]
+        assert len({colour for colour, _ in styles}) == len({marker for _, marker in styles}) == len(styles)
 
 
 def test_curves_show_the_means_and_intervals_of_the_table() -> None:
@@ -88,18 +90,27 @@ def test_figures_are_saved_in_the_format_of_their_ending(ending: str, tmp_path: 
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_the_page_is_complete_and_needs_no_network(seeds: int, tmp_path: Path) -> None:
-    tables = {"fig1": make_table(seeds), "fig2": make_table(seeds)}
+    tables = {name: make_table(name, seeds) for name in FIGURES}
     report = write_report(tables, tmp_path, command="posse reproduce <fig1>", minutes=1.5)
     page = report.path.read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml;base64,") == 4
+    images = re.findall(r"data:image/svg\+xml;base64,([^\"]*)", page)
+    assert len(images) == 2 * len(FIGURES)
+    for image in images:
+        ElementTree.fromstring(base64.b64decode(image))
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
     assert "posse reproduce &lt;fig1&gt;" in page
     decided = json.loads((tmp_path / "claims.json").read_text())
-    for name, figure in FIGURES.items():
-        assert len(decided[name]) == len(figure.claims)
-        for claim in decided[name]:
+    assert set(decided) == {*FIGURES, "fig5+fig6"}
+    for claims in decided.values():
+        for claim in claims:
             assert claim["verdict"] in {"holds", "fails", "undecided"}
             assert page.count(claim["statement"].replace("'", "&#39;")) >= 2
+    for name in FIGURES:
         for stem in ("regret-by-tasks", "regret-by-round"):
             assert (tmp_path / name / f"{stem}.png").stat().st_size > 10_000
             ElementTree.parse(tmp_path / name / f"{stem}.svg")
+
+
+def test_comparisons_need_all_their_figures(tmp_path: Path) -> None:
+    report = write_report({"fig5": make_table("fig5", 2)}, tmp_path, command="", minutes=0.1)
+    assert set(report.claims) == {"fig5"}

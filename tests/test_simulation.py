@@ -174,7 +174,7 @@ def test_bad_input_is_named() -> None:
     problem = small_problem()
 
     class Short(Random):
-        def blocks(self, horizon: int) -> tuple[int, ...]:
+        def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
             return (horizon - 1,)
 
     with pytest.raises(ValueError, match=r"`horizon` .* Got 0"):

@@ -1,8 +1,18 @@
 """posse: many bandits, one representation."""
 
-from posse.actions import FiniteActions
-from posse.estimators import Estimate, LowRank, OracleBasis, Ridge
+from posse.actions import EllipsoidActions, FiniteActions
+from posse.estimators import (
+    Estimate,
+    LowRank,
+    MethodOfMoments,
+    OracleBasis,
+    PairedMoments,
+    Ridge,
+    TaskSpectral,
+)
 from posse.policies import (
+    E2TC,
+    PEGE,
     DoublyExponential,
     Every,
     Geometric,
@@ -11,17 +21,22 @@ from posse.policies import (
     LearningPolicy,
     MLinGreedy,
     NaiveGreedy,
+    OracleCommit,
     OracleGreedy,
     Random,
 )
-from posse.problems import GaussianProblem
+from posse.problems import EllipsoidProblem, GaussianProblem
 from posse.simulation import Trace, simulate, simulate_all
 from posse.statistics import GramStatistics
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "E2TC",
+    "PEGE",
     "DoublyExponential",
+    "EllipsoidActions",
+    "EllipsoidProblem",
     "Estimate",
     "Every",
     "FiniteActions",
@@ -33,11 +48,15 @@ __all__ = [
     "LearningPolicy",
     "LowRank",
     "MLinGreedy",
+    "MethodOfMoments",
     "NaiveGreedy",
     "OracleBasis",
+    "OracleCommit",
     "OracleGreedy",
+    "PairedMoments",
     "Random",
     "Ridge",
+    "TaskSpectral",
     "Trace",
     "simulate",
     "simulate_all",

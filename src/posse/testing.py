@@ -73,7 +73,14 @@ def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = 
     assert gap < 1e-5, f"the order of tasks must not matter; it moved theta by {gap:.1e} of its size"
 
 
-def check_policy(policy: Policy, *, n_tasks: int = N_TASKS, dim: int = DIM, actions: Any = None) -> None:
+def check_policy(
+    policy: Policy,
+    *,
+    n_tasks: int = N_TASKS,
+    dim: int = DIM,
+    actions: Any = None,
+    horizons: tuple[int, ...] = (1, 2, 3, 17, 1000),
+) -> None:
     """Check that a policy keeps its promises.
 
     Its blocks cover every horizon; it chooses only actions on offer, equally for equal random
@@ -86,13 +93,15 @@ def check_policy(policy: Policy, *, n_tasks: int = N_TASKS, dim: int = DIM, acti
         Size of the problem to try.
     actions : Actions, optional
         What to offer; by default finite sets of which some arms are not available.
+    horizons : tuple of int
+        Horizons to try; choose them to suit a policy that needs a certain length.
 
     Examples
     --------
     >>> from posse import NaiveGreedy
     >>> check_policy(NaiveGreedy())
     """
-    for horizon in (1, 2, 3, 17, 1000):
+    for horizon in horizons:
         blocks = policy.blocks(horizon, n_tasks, dim)
         assert min(blocks) >= 1, f"blocks must be positive, are {blocks} for horizon {horizon}"
         assert sum(blocks) == horizon, f"blocks must add up to the horizon {horizon}, are {blocks}"
@@ -109,7 +118,7 @@ def check_policy(policy: Policy, *, n_tasks: int = N_TASKS, dim: int = DIM, acti
     if isinstance(offered, FiniteActions) and offered.available is not None:
         taken = np.take_along_axis(offered.available, before[..., None], axis=2)
         assert taken.all(), "an arm was chosen that is not on offer"
-    data = GramStatistics.of(played, rng.standard_normal(played.shape[:2]))
+    data = policy.statistics.of(played, rng.standard_normal(played.shape[:2]))
     new = policy.update(old, data)
     policy.select(new, offered, np.random.default_rng(1))
     after = policy.select(old, offered, np.random.default_rng(1))
@@ -142,6 +151,8 @@ def check_problem(problem: Problem) -> None:
     assert features.shape == expected, f"features must be {expected}, are {features.shape}"
     _assert_finite("features", features)
     means, best = problem.mean_rewards(whole, choice), problem.best_rewards(whole)
+    if len(choice) == 1:  # one action for all rounds
+        means = np.broadcast_to(means, shape)
     noise = problem.noise(n, np.random.default_rng(3))
     rewards = problem.rewards(means, noise)
     for name, values in {"means": means, "best rewards": best, "noise": noise, "rewards": rewards}.items():
