@@ -76,3 +76,37 @@ def test_bad_shapes_are_named() -> None:
         FiniteActions(np.zeros((2, 3, 4)))
     with pytest.raises(ValueError, match=r"must have shape \(1, 2, 3\). Got \(1, 2\)"):
         FiniteActions(np.zeros((1, 2, 3, 4)), np.ones((1, 2), dtype=bool))
+
+
+def test_arms_that_are_not_on_offer_cannot_be_played() -> None:
+    available = np.array([[[True, False], [False, False]]])
+    actions = FiniteActions(np.ones((1, 2, 2, 3)), available)
+    assert_array_equal(actions.features(np.array([[0, -1]])), np.ones((1, 2, 3)))
+    for choice, message in (
+        ([[1, -1]], "Got arm 1 in round 0 of the block, task 0"),
+        ([[0, 0]], "Got arm 0 in round 0 of the block, task 1"),
+        ([[-1, -1]], "Got arm -1 in round 0 of the block, task 0"),
+        ([[2, -1]], "Got arm 2 in round 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            actions.features(np.array(choice))
+    everything = FiniteActions(np.ones((1, 2, 2, 3)))
+    with pytest.raises(ValueError, match="Got arm -1 in round 0 of the block, task 1"):
+        everything.features(np.array([[0, -1]]))
+    with pytest.raises(ValueError, match=r"arm numbers of shape \(1, 2\)"):
+        everything.features(np.array([0, 1]))
+    with pytest.raises(ValueError, match=r"arm numbers of shape \(1, 2\)"):
+        everything.features(np.array([[0.0, 1.0]]))
+
+
+def test_bad_numbers_are_named() -> None:
+    arms = np.ones((1, 2, 2, 3))
+    arms[0, 1, 0, 2] = np.nan
+    with pytest.raises(ValueError, match=r"scores of arms must be numbers. Got nan at index \(0, 1, 0\)"):
+        FiniteActions(arms).argmax(np.ones((2, 3)), np.random.default_rng(0))
+    masked = FiniteActions(arms, np.array([[[True, True], [False, True]]]))
+    assert masked.argmax(np.ones((2, 3)), np.random.default_rng(0))[0, 1] == 1
+    with pytest.raises(ValueError, match=r"must be of bool. Got int64"):
+        FiniteActions(arms, np.ones((1, 2, 2), dtype=int))
+    with pytest.raises(ValueError, match=r"must be \(T, d\) or \(n, T, d\). Got \(3,\)"):
+        FiniteActions(np.ones((1, 2, 2, 3))).scores(np.ones(3))

@@ -79,5 +79,7 @@ def test_the_stronger_baseline_is_counted_cell_by_cell() -> None:
     claim = stronger_baseline(make_table(lambda k, T: 250.0 if T > 10 else 150.0, noise=0.1))
     assert claim.verdict == "fails"
     assert claim.source == "posse"
+    assert claim.tally == (6, 3)
+    assert "its regret is 54% below the naive algorithm's, and 8% below" in claim.reading
     assert "Of 9 cells MLinGreedy wins 6, loses 3 and is level within the intervals in 0." in claim.reading
     assert stronger_baseline(make_table(lambda k, T: 250.0)).verdict == "holds"

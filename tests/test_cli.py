@@ -77,9 +77,16 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
         (["--policy-rank", "5"], "--policy-rank must be an integer in [1, min(dim=5, tasks=4)=4]. Got 5."),
         (["--policy-rank", "0"], "Got 0."),
         (["--rounds", "0"], "--rounds must be an integer of at least 1. Got 0."),
-        (["--tasks", "0"], "`n_tasks` of GaussianProblem must be an integer of at least 1. Got 0."),
-        (["--seeds", "0"], "`seeds` must be an integer of at least 1. Got 0."),
-        (["--jobs", "0"], "`jobs` must be an integer of at least 1. Got 0."),
+        (["--tasks", "0"], "`n_tasks` of GaussianProblem must be an integer in [1, 1000000000]. Got 0."),
+        (["--seeds", "0"], "--seeds must be an integer of at least 1. Got 0."),
+        (
+            ["--arms", "100000000000000000000"],
+            "`n_arms` of GaussianProblem must be an integer in [1, 1000000000].",
+        ),
+        (["--condition", "2"], "--condition is not an option of --problem gaussian. Got 2.0."),
+        (["--problem", "ellipsoid"], "--arms is not an option of --problem ellipsoid. Got 3."),
+        (["--policy", "pege"], "PEGE plays ellipsoids, infinite action sets. Got FiniteActions."),
+        (["--jobs", "0"], "--jobs must be an integer of at least 1. Got 0."),
         (["--noise", "cauchy"], "Got 'cauchy'."),
         (["--plot", "picture.txt"], "--plot must end in one of .png, .svg, .pdf. Got 'picture.txt'."),
         (["--plot", "no-such-folder/a.png"], "--plot must lie in a folder that exists."),
@@ -93,11 +100,50 @@ def test_bad_input_is_one_message_and_exit_code_2(arguments: list[str], message:
     assert result.stdout == ""
 
 
+def regrets(*arguments: str) -> dict[str, float]:
+    answer = json.loads(run("simulate", *arguments, "--seeds", "2", "--jobs", "1", "--json").stdout)
+    values = [row["regret_per_task"] for row in answer["rows"]]
+    assert values == sorted(values)
+    return {row["policy"]: row["regret_per_task"] for row in answer["rows"]}
+
+
+def test_options_reach_the_problem() -> None:
+    for option in (["--covariance", "unit"], ["--noise", "rademacher"], ["--arms", "4"], ["--dim", "6"]):
+        assert regrets(*SMALL[:-2], "--policy", "naive") != regrets(*SMALL[:-2], *option, "--policy", "naive")
+
+
+def test_ellipsoids_from_the_command() -> None:
+    sphere = ["--problem", "ellipsoid", "--dim", "4", "--rank", "2", "--tasks", "6", "--rounds", "3000"]
+    found = regrets(*sphere)
+    assert set(found) == {"e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"}
+    assert found["oracle-commit"] < found["e2tc-spectral"] < found["random"]
+    assert regrets(*sphere, "--condition", "9")["random"] > found["random"]
+    assert regrets(*sphere, "--exponent", "1", "--policy", "e2tc") == {
+        "e2tc": regrets(*sphere, "--policy", "e2tc-1")["e2tc-1"]
+    }
+    short = run("simulate", *sphere[:-1], "40", "--policy", "e2tc", "--jobs", "1")
+    assert short.exit_code == 2
+    assert "N_1 + N_2 of E2TC must not pass the horizon 40." in short.stderr
+
+
+def test_short_runs_are_drawn_too(tmp_path: Path) -> None:
+    plot = tmp_path / "short.svg"
+    short = [*SMALL[:-3], "9", "--jobs", "1"]
+    result = run("simulate", *short, "--policy", "naive", "--seeds", "2", "--plot", str(plot))
+    assert result.exit_code == 0, result.output
+    assert plot.exists()
+    assert "Wrote" in result.stderr
+    (tmp_path / "folder.svg").mkdir()
+    folder = run("simulate", *short, "--plot", str(tmp_path / "folder.svg"))
+    assert folder.exit_code == 2
+    assert "--plot must be a file. Got the folder" in folder.stderr
+
+
 def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = tuple({"dim": 5, "rank": k, "n_tasks": T, "n_arms": 3} for k in (1, 2) for T in (3, 5))
     small = {
-        name: replace(figure, experiment=replace(figure.experiment, cells=cells, horizon=50))
-        for name, figure in FIGURES.items()
+        name: replace(FIGURES[name], experiment=replace(FIGURES[name].experiment, cells=cells, horizon=50))
+        for name in ("fig1", "fig2")
     }
     monkeypatch.setattr(posse.cli, "FIGURES", small)
     monkeypatch.setattr("posse.report.FIGURES", small)
@@ -117,6 +163,16 @@ def test_reproduce_writes_everything_it_promises(tmp_path: Path, monkeypatch: py
     assert "advantage of MLinGreedy" in result.stdout
 
 
+def test_full_and_quick_are_numbers_of_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_figures(monkeypatch)
+    monkeypatch.setattr(posse.cli, "QUICK_SEEDS", 1)
+    monkeypatch.setattr(posse.cli, "FULL_SEEDS", 3)
+    for option, seeds in (("--quick", 1), ("--full", 3)):
+        result = run("reproduce", "fig1", option, "--jobs", "1", "--out", str(tmp_path))
+        assert result.exit_code == 0, result.output
+        assert pl.read_parquet(tmp_path / "fig1" / "results.parquet")["seed"].n_unique() == seeds
+
+
 def test_reproduce_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_figures(monkeypatch)
     unknown = run("reproduce", "fig11", "--out", str(tmp_path / "a"))
@@ -129,7 +185,7 @@ def test_reproduce_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Error:" in blocked.stderr
     assert str(tmp_path / "file") in blocked.stderr
     (tmp_path / "b" / "fig1").mkdir(parents=True)
-    (tmp_path / "b" / "fig1" / "manifest.json").write_text('{"parameters": {"horizon": 7}}')
+    (tmp_path / "b" / "fig1" / "manifest.json").write_text('{"format": 1, "parameters": {"horizon": 7}}')
     other = run("reproduce", "fig1", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "b"))
     assert other.exit_code == 1
     assert "holds results of other parameters" in other.stderr

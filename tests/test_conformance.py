@@ -6,15 +6,23 @@ import numpy as np
 import pytest
 
 from posse import (
+    E2TC,
+    PEGE,
     Estimate,
     FiniteActions,
     GaussianProblem,
     GramStatistics,
+    IndependentGreedy,
     LearningPolicy,
     LowRank,
+    MLinGreedy,
+    NaiveGreedy,
     OracleBasis,
+    OracleCommit,
+    PairedMoments,
     Random,
     Ridge,
+    TaskSpectral,
 )
 from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions
 from posse.estimators import Estimator
@@ -123,7 +131,12 @@ class FlawedPolicy(Random):
 
 @pytest.mark.parametrize(
     ("flaw", "message"),
-    [("blocks", "add up"), ("moody", "equal choices"), ("blind", "not on offer"), ("mutates", "new state")],
+    [
+        ("blocks", "add up"),
+        ("moody", "equal choices"),
+        ("blind", "must be an arm on offer"),
+        ("mutates", "new state"),
+    ],
 )
 def test_flawed_policies_are_caught(flaw: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
@@ -173,3 +186,22 @@ def flawed_problem(flaw: str) -> Problem:
 def test_flawed_problems_are_caught(flaw: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_problem(flawed_problem(flaw))
+
+
+def test_names_build_what_they_say() -> None:
+    finite = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
+    options = PolicyOptions(rank=2, exponent=0.7)
+    built = {name: policy.build(finite, options) for name, policy in POLICIES.items()}
+    assert built["mlingreedy"] == MLinGreedy(rank=2)
+    assert built["naive"] == NaiveGreedy()
+    assert built["independent-greedy"] == IndependentGreedy()
+    oracle = built["oracle-greedy"]
+    assert isinstance(oracle, LearningPolicy)
+    assert isinstance(oracle.estimator, OracleBasis)
+    assert built["random"] == Random()
+    assert built["e2tc"] == E2TC(rank=2, c=0.7)
+    assert [built[f"e2tc-{c}"] for c in ("0.5", "1", "2")] == [E2TC(rank=2, c=c) for c in (0.5, 1.0, 2.0)]
+    assert built["e2tc-spectral"] == E2TC(rank=2, subspace=TaskSpectral())
+    assert built["e2tc-pairs"] == E2TC(rank=2, subspace=PairedMoments())
+    assert built["pege"] == PEGE()
+    assert isinstance(built["oracle-commit"], OracleCommit)

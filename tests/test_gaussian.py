@@ -26,7 +26,9 @@ def test_basis_is_haar_and_weights_are_uniform() -> None:
     rng = np.random.default_rng(0)
     entries = np.array([haar_basis(6, 2, rng)[3, 1] for _ in range(2000)])
     assert stats.kstest(entries**2, stats.beta(0.5, 2.5).cdf).pvalue > 1e-3
-    assert stats.binomtest(int((entries > 0).sum()), 2000).pvalue > 1e-3
+    for i, j in ((3, 1), (0, 0)):  # a corner shows a QR whose signs were not set free
+        positive = sum(haar_basis(6, 2, rng)[i, j] > 0 for _ in range(2000))
+        assert stats.binomtest(int(positive), 2000).pvalue > 1e-3
     coordinates = unit_vectors(2000, 4, rng)[:, 0]
     assert stats.kstest(coordinates**2, stats.beta(0.5, 1.5).cdf).pvalue > 1e-3
 
@@ -56,6 +58,7 @@ def test_contexts_have_the_stated_covariance(covariance: str) -> None:
             values = np.linalg.eigvalsh(sigma)
             assert values.min() >= 0.5 / dim - 1e-12
             assert values.max() <= 2 / dim + 1e-12
+            assert values.max() > 1.2 * values.min()
     if covariance == "random":
         assert not np.allclose(problem.covariance[0], problem.covariance[1])
 
@@ -112,3 +115,21 @@ def test_bad_input_is_named() -> None:
         draw(n_tasks=2, dim=4, rank=1, seed=0, basis=np.ones((3, 1)))
     with pytest.raises(ValueError, match=r"`theta` .* Got nan at index \(0, 1\)"):
         GaussianProblem(theta=np.array([[1.0, np.nan]]))
+
+
+def test_the_basis_has_the_rank_of_the_parameters() -> None:
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((9, 2)) @ np.diag([1.0, 1e-3]) @ rng.standard_normal((2, 5))
+    assert GaussianProblem(theta=theta).basis.shape == (5, 2)
+    assert GaussianProblem(theta=np.eye(3)).basis.shape == (3, 3)
+
+
+def test_seeds_are_checked() -> None:
+    for seed in (-1, 1.5, None, True):
+        with pytest.raises(ValueError, match=r"`seed` of GaussianProblem .* Got"):
+            GaussianProblem.draw(n_tasks=2, dim=3, rank=1, seed=seed)  # type: ignore[arg-type]
+    first, again = (
+        GaussianProblem.draw(n_tasks=2, dim=3, rank=1, seed=seed).theta
+        for seed in (3, np.random.default_rng(3))
+    )
+    assert_allclose(first, again)

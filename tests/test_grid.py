@@ -7,12 +7,17 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+import posse
+from posse import GaussianProblem, NaiveGreedy, Random, simulate
 from posse.experiments import Experiment, GridError, play_seeds, run_experiments
 from posse.experiments.grid import Run
 from posse.experiments.paper import FIGURES
@@ -119,16 +124,117 @@ def test_foreign_and_broken_files_are_named(tmp_path: Path) -> None:
     run_experiments([SMALL], seeds=1, out=tmp_path)
     manifest = tmp_path / "small" / "manifest.json"
     manifest.write_text("{}")
-    with pytest.raises(GridError, match="not a manifest that posse wrote"):
-        run_experiments([SMALL], seeds=1, out=tmp_path)
+    for content in (
+        "{}",
+        "[]",
+        '{"parameters": null, "format": 1}',
+        '{"parameters": {}, "format": 99}',
+        "text",
+    ):
+        manifest.write_text(content)
+        with pytest.raises(GridError, match="not a manifest that this version of posse wrote"):
+            run_experiments([SMALL], seeds=1, out=tmp_path)
     manifest.unlink()
     with pytest.raises(GridError, match=r"holds runs but no manifest.json"):
         run_experiments([SMALL], seeds=1, out=tmp_path)
 
 
+def test_a_run_under_another_name_is_named(tmp_path: Path) -> None:
+    run_experiments([SMALL], seeds=2, out=tmp_path)
+    first, second = (Run(SMALL, SMALL.cells[0], seed).path(tmp_path) for seed in (0, 1))
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(GridError, match=r"seed=1.parquet holds something else than the run of its name"):
+        run_experiments([SMALL], seeds=2, out=tmp_path)
+    pl.DataFrame({"x": [1]}).write_parquet(second)
+    with pytest.raises(GridError, match=r"seed=1.parquet holds something else"):
+        run_experiments([SMALL], seeds=2, out=tmp_path)
+
+
+def test_seeds_are_independent_problems_and_rounds() -> None:
+    table = final_rounds(play_seeds(SMALL, seeds=4))
+    assert table.filter(policy="naive")["regret_per_task"].n_unique() == 8
+    problems = [Run(SMALL, SMALL.cells[0], seed).draw() for seed in (0, 1)]
+    theta = [problem.theta for problem in problems if isinstance(problem, GaussianProblem)]
+    assert not np.allclose(theta[0], theta[1])
+    fixed = [simulate(problems[0], Random(), horizon=60, seed=seed).regret for seed in (0, 1)]
+    assert not np.allclose(fixed[0], fixed[1])
+    for seed in (0, 1):
+        run = Run(SMALL, SMALL.cells[0], seed)
+        alone = simulate(run.draw(), NaiveGreedy(), horizon=60, seed=seed).regret_per_task[-1]
+        found = table.filter(policy="naive", n_tasks=3, seed=seed)["regret_per_task"].item()
+        assert found == alone
+
+
+def test_warnings_are_kept_and_versions_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Run.play
+
+    def warning(self: Run) -> pl.DataFrame:
+        warnings.warn("careful", UserWarning, stacklevel=1)
+        return play(self)
+
+    monkeypatch.setattr(Run, "play", warning)
+    run_experiments([SMALL], seeds=1, out=tmp_path)
+    monkeypatch.setattr(Run, "play", play)
+    run_experiments([SMALL], seeds=2, out=tmp_path)
+    manifest = json.loads((tmp_path / "small" / "manifest.json").read_text())
+    assert list(manifest["warnings"].values()) == [["careful"]] * 2
+    assert manifest["parameters"]["posse"] == posse.__version__
+    assert manifest["parameters"]["horizon"] == 60
+
+
+def test_large_runs_of_a_seed_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+    play = Run.play
+
+    def spy(self: Run) -> pl.DataFrame:
+        played.append(self.id)
+        return play(self)
+
+    monkeypatch.setattr(Run, "play", spy)
+    run_experiments([SMALL], seeds=2, out=tmp_path)
+    assert [(name.split(",")[2], name.split(",")[4]) for name in played] == [
+        ("n_tasks=4", "seed=0"), ("n_tasks=3", "seed=0"), ("n_tasks=4", "seed=1"), ("n_tasks=3", "seed=1"),
+    ]  # fmt: skip
+
+
+def test_one_failed_experiment_does_not_hide_another(tmp_path: Path) -> None:
+    bad = {"dim": 5, "rank": 9, "n_tasks": 3, "n_arms": 3}
+    both = [replace(SMALL, name=name, cells=(*SMALL.cells, bad)) for name in ("first", "second")]
+    with pytest.raises(GridError, match=r"2 of 6 runs failed"):
+        run_experiments(both, seeds=1, out=tmp_path)
+    for name in ("first", "second"):
+        assert json.loads((tmp_path / name / "manifest.json").read_text())["failures"]
+
+
+def test_a_full_disk_stops_the_grid_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: pl.DataFrame, path: Path) -> None:
+        raise pl.exceptions.ComputeError("No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(OSError, match=r"cannot be written: No space left on device"):
+        run_experiments([SMALL], seeds=1, out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cells": ()}, "`cells` of Experiment must be some different entries"),
+        ({"cells": (SMALL.cells[0], SMALL.cells[0])}, "`cells` of Experiment must be some different entries"),
+        ({"policies": ()}, "`policies` of Experiment must be some different entries"),
+        ({"policies": ("naiv",)}, "Did you mean 'naive'"),
+        ({"problem": "gausian"}, "Did you mean 'gaussian'"),
+        ({"name": "../x"}, "`name` of Experiment must be an identifier"),
+        ({"policy_rank": 0}, "`policy_rank` of Experiment must be an integer of at least 1. Got 0"),
+    ],
+)
+def test_experiments_are_checked(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **change)
+
+
 def test_a_failing_run_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
     bad = replace(SMALL, cells=(*SMALL.cells, {"dim": 5, "rank": 9, "n_tasks": 3, "n_arms": 3}))
-    with pytest.raises(GridError, match=r"1 of 3 runs of small failed; .*rank=9.*Got 9"):
+    with pytest.raises(GridError, match=r"1 of 3 runs failed; .*rank=9.*Got 9"):
         run_experiments([bad], seeds=1, out=tmp_path)
     assert len(run_files(tmp_path)) == 2
     failures = json.loads((tmp_path / "small" / "manifest.json").read_text())["failures"]
@@ -180,3 +286,10 @@ def test_the_figures_are_the_papers() -> None:
         grid = {(cell["rank"], cell["n_tasks"]) for cell in experiment.cells}
         assert grid == {(k, T) for k in (2, 3, 5) for T in (10, 20, 50, 100, 200)}
         assert {"mlingreedy", "naive", "independent-greedy", "oracle-greedy"} <= set(experiment.policies)
+    for name, rank in (("fig5", 3), ("fig6", 2)):
+        experiment = FIGURES[name].experiment
+        assert experiment.problem == "ellipsoid"
+        assert experiment.horizon == 10_000
+        tasks = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+        assert experiment.cells == tuple({"dim": 10, "rank": rank, "n_tasks": T} for T in tasks)
+        assert {"e2tc-0.5", "e2tc-1", "e2tc", "e2tc-2", "pege"} <= set(experiment.policies)

@@ -56,3 +56,13 @@ def test_bad_memory_is_named() -> None:
         LearningPolicy(estimator=Ridge(), memory="epochs")
     with pytest.raises(ValueError, match=r"above 0 and at most 1. Got 0.0"):
         LearningPolicy(estimator=Ridge(), memory=0.0)
+
+
+def test_the_busiest_task_sets_the_discount() -> None:
+    rng = np.random.default_rng(0)
+    played = np.ones((6, 3))
+    played[2:, 1] = 0.0
+    new = GramStatistics.of(rng.standard_normal((6, 3, 4)), rng.standard_normal((6, 3)), played)
+    policy = LearningPolicy(estimator=Ridge(penalty=1.0), memory=0.9)
+    state = policy.update(policy.update(policy.init(3, 4), block(0, 8)), new)
+    assert_allclose(state.statistics.count, 0.9**6 * 8 + np.array([6, 2, 6]))

@@ -82,3 +82,38 @@ def test_bad_parameters_are_named() -> None:
         OracleBasis(basis=np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"must have dim=5 rows. Got 3"):
         OracleBasis(basis=np.eye(3)[:, :1]).fit(GramStatistics.of(*draw(0)))
+
+
+def test_equally_likely_penalties_give_the_largest() -> None:
+    """After one round every penalty is equally likely; the choice must not be left to rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        x, y = rng.standard_normal((1, 1, 5)), rng.standard_normal((1, 1))
+        largest = PENALTY_GRID[-1] * (x**2).sum() / 5
+        theta = Ridge().fit(GramStatistics.of(x, y)).theta
+        assert_allclose(theta, Ridge(penalty=largest).fit(GramStatistics.of(x, y)).theta, rtol=1e-9)
+        assert_allclose(3 * Ridge().fit(GramStatistics.of(3 * x, y)).theta, theta, rtol=1e-9)
+
+
+def test_evidence_counts_weights_and_reaches_both_ends_of_its_grid() -> None:
+    x, y = draw(3, n=12)
+    half = np.full(y.shape, 0.5)
+    weighted = Ridge().fit(
+        GramStatistics.of(np.concatenate([x, x]), np.concatenate([y, y]), np.tile(half, (2, 1)))
+    )
+    assert_allclose(weighted.theta, Ridge().fit(GramStatistics.of(x, y)).theta, rtol=1e-9)
+    noise = np.random.default_rng(1).standard_normal((2000, 1))
+    features = np.random.default_rng(2).standard_normal((2000, 1, 3))
+    unrelated = Ridge().fit(GramStatistics.of(features, noise)).theta
+    plain = Ridge(penalty=0).fit(GramStatistics.of(features, noise)).theta
+    assert np.linalg.norm(unrelated) < 0.7 * np.linalg.norm(plain)
+    exact = Ridge().fit(GramStatistics.of(features, features @ np.ones(3))).theta
+    assert_allclose(exact, 1.0, rtol=1e-5)
+
+
+def test_a_tiny_penalty_is_the_minimum_norm() -> None:
+    x, y = draw(4, n=3)
+    statistics = GramStatistics.of(x, y)
+    assert_allclose(
+        Ridge(penalty=1e-20).fit(statistics).theta, Ridge(penalty=0).fit(statistics).theta, rtol=1e-8
+    )

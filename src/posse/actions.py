@@ -62,8 +62,11 @@ class FiniteActions:
     available: BoolArray | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", np.asarray(self.arms, dtype=np.float64))
         if self.arms.ndim != 4:
             raise ValueError(f"`arms` of FiniteActions must have shape (n, T, K, d). Got {self.arms.shape}.")
+        if self.available is not None and self.available.dtype != np.bool_:
+            raise ValueError(f"`available` of FiniteActions must be of bool. Got {self.available.dtype}.")
         if self.available is not None and self.available.shape != self.arms.shape[:3]:
             expected, found = self.arms.shape[:3], self.available.shape
             raise ValueError(f"`available` of FiniteActions must have shape {expected}. Got {found}.")
@@ -90,6 +93,10 @@ class FiniteActions:
         ----------
         theta : (T, d) or (n, T, d)
         """
+        if theta.shape not in (self.arms.shape[1:4:2], (*self.arms.shape[:2], self.arms.shape[3])):
+            raise ValueError(
+                f"theta for arms of shape {self.arms.shape} must be (T, d) or (n, T, d). Got {theta.shape}."
+            )
         scores: Array = np.vecdot(self.arms, theta[..., None, :])
         if self.available is not None:
             scores[~self.available] = -np.inf
@@ -104,10 +111,27 @@ class FiniteActions:
         return choose_best(self.scores(theta), rng)
 
     def features(self, choice: IntArray) -> Array:
-        """Return the feature vectors of the chosen arms, (n, T, d)."""
+        """Return the feature vectors of the chosen arms, (n, T, d), if they are on offer."""
         n, n_tasks, n_arms, dim = self.arms.shape
+        self._check(choice)
         rows = np.arange(n * n_tasks).reshape(n, n_tasks) * n_arms + np.maximum(choice, 0)
         return np.asarray(self.arms.reshape(-1, dim).take(rows, axis=0))
+
+    def _check(self, choice: IntArray) -> None:
+        n, n_tasks, n_arms, _ = self.arms.shape
+        if np.shape(choice) != (n, n_tasks) or choice.dtype.kind not in "iu":
+            raise ValueError(f"a choice must be arm numbers of shape {(n, n_tasks)}. Got {choice!r}.")
+        wrong = (choice < 0) | (choice >= n_arms)
+        if self.available is not None:
+            inside = np.where(wrong, 0, choice)
+            offered = np.take_along_axis(self.available, inside[..., None], axis=2)[..., 0]
+            wrong = np.where(self.available.any(axis=2), wrong | ~offered, choice != -1)
+        if wrong.any():
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"a choice must be an arm on offer, or -1 where there is none. Got arm {choice[where]} "
+                f"in round {where[0]} of the block, task {where[1]}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +247,9 @@ class EllipsoidActions:
 def choose_best(scores: Array, rng: np.random.Generator) -> IntArray:
     """Return the index of the largest score on the last axis, ties broken at random; -1 if all are -inf."""
     best = scores.max(axis=-1, keepdims=True)
+    if np.isnan(best).any():
+        where = tuple(int(i) for i in np.argwhere(np.isnan(scores))[0])
+        raise ValueError(f"scores of arms must be numbers. Got nan at index {where}.")
     tied = scores == best
     choice: IntArray = tied.argmax(axis=-1)
     rows = np.count_nonzero(tied, axis=-1) > 1

@@ -60,11 +60,15 @@ def reproduce(
     Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
     manifest.json and the images.
     """
-    with plain_errors(interrupted=" Finished runs are saved; the same command goes on from there."):
+    kept = f" Finished runs are saved in {out}; the same command goes on from there."
+    with plain_errors(interrupted=kept):
         names = list(dict.fromkeys(figures or FIGURES))
         for name in names:
             check_choice("figure", name, FIGURES)
-        n_seeds = seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS
+        n_seeds = check_integer(
+            "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
+        )
+        check_integer("--jobs", jobs, 1)
         clock = time.perf_counter()
         with progress_bar() as bar:
             task = bar.add_task(f"{' '.join(names)}, {n_seeds} seeds", total=None, runs="")
@@ -131,6 +135,8 @@ def simulate(
         for name in names:
             check_choice("policy", name, POLICIES)
         check_integer("--rounds", rounds, 1)
+        check_integer("--seeds", seeds, 1)
+        check_integer("--jobs", jobs, 1)
         if policy_rank is not None:
             most = min(dim, tasks)
             check_integer("--policy-rank", policy_rank, 1, most, high_name=f"min(dim={dim}, tasks={tasks})")
@@ -172,18 +178,25 @@ def simulate(
             "exponent": exponent,
             "seeds": seeds,
         }
-        if plot is not None:
-            title = f"{problem}, d = {dim}, T = {tasks}, mean of {seeds} seeds"
-            save(draw_regret_against_round(regret_against_round(table), title), plot)
         if as_json:
             print(json.dumps({"settings": settings, "rows": rows}, indent=2))
         else:
             print_comparison(rows, settings)
+        if plot is not None:
+            title = f"{problem}, d = {dim}, T = {tasks}, mean of {seeds} seeds"
+            save(draw_regret_against_round(regret_against_round(table), title), plot)
+            errors.print(f"Wrote {escape(str(plot))}", soft_wrap=True, highlight=False)
 
 
 @app.command("list")
 def list_names() -> None:
     """Show the policies, problems and figures that have a name."""
+    with plain_errors():
+        print_names()
+
+
+def print_names() -> None:
+    """Print a table each of policies, problems and figures."""
     console = Console()
     for heading, entries in (
         ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
@@ -202,8 +215,11 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        errors.print("[yellow]Stopped.[/]" + interrupted)
+        errors.print("[yellow]Stopped.[/]" + escape(interrupted), soft_wrap=True, highlight=False)
         raise typer.Exit(130) from None
+    except MemoryError:
+        errors.print("[red]Error:[/] not enough memory for a problem of this size.")
+        raise typer.Exit(1) from None
     except (ValueError, GridError, OSError) as error:
         errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)
         raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
@@ -248,6 +264,8 @@ def check_plot_path(path: Path) -> None:
     """Refuse a picture that could not be written, before the runs and not after them."""
     if path.suffix.lower() not in PLOT_ENDINGS:
         raise ValueError(f"--plot must end in one of {', '.join(PLOT_ENDINGS)}. Got {str(path)!r}.")
+    if path.is_dir():
+        raise ValueError(f"--plot must be a file. Got the folder {str(path)!r}.")
     if not path.parent.is_dir():
         raise ValueError(f"--plot must lie in a folder that exists. Got {str(path)!r}.")
 

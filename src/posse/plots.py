@@ -69,9 +69,10 @@ def draw_regret_against_tasks(data: pl.DataFrame, title: str, *, log_regret: boo
 def regret_against_round(table: pl.DataFrame) -> pl.DataFrame:
     """Return regret per task by rank, policy and round, with intervals, at the largest number of tasks.
 
-    It begins at round 10: before that, all policies play at random.
+    It begins at round 10, where regret is no longer the luck of a few rounds.
     """
-    largest = table.filter(pl.col("n_tasks") == pl.col("n_tasks").max(), pl.col("round") >= FIRST_ROUND)
+    first = min(FIRST_ROUND, max(table["round"]))
+    largest = table.filter(pl.col("n_tasks") == pl.col("n_tasks").max(), pl.col("round") >= first)
     return summarise(largest, by=["rank", "policy", "n_tasks", "round"])
 
 

@@ -28,7 +28,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_table(path: Path, table: pl.DataFrame) -> None:
     """Write a table as Parquet, whole or not at all."""
-    write_atomically(path, table.write_parquet)
+    try:
+        write_atomically(path, table.write_parquet)
+    except pl.exceptions.PolarsError as error:  # a full disk, in polars' words
+        raise OSError(f"{path} cannot be written: {error}") from None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -22,7 +22,7 @@ CHUNK_ROUNDS = 32
 CHUNK_VALUES = 2**21
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """The regret of one policy in one run.
 
@@ -47,6 +47,10 @@ class Trace:
     def regret_per_task(self) -> Array:
         """Mean over tasks of the cumulative regret, (m,)."""
         return np.asarray(self.regret.mean(axis=1))
+
+    def __repr__(self) -> str:
+        final = f"{self.regret_per_task[-1]:.6g} after {self.rounds[-1]} rounds"
+        return f"<Trace of {self.regret.shape[1]} tasks: regret per task {final}>"
 
 
 def simulate(
@@ -105,8 +109,10 @@ def simulate_all(
     dict of Trace
         One per policy, under its name.
     """
-    check_integer("`horizon`", horizon, 1)
+    check_integer("`horizon`", horizon, 1, 10**12)
     check_integer("`seed`", seed, 0)
+    if not isinstance(policies, Mapping) or any(isinstance(policy, type) for policy in policies.values()):
+        raise ValueError(f"`policies` must be a mapping of names to policies. Got {policies!r}.")
     marks = default_checkpoints(horizon) if checkpoints is None else check_checkpoints(checkpoints, horizon)
     actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
     with threadpool_limits(limits=1):

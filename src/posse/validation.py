@@ -79,6 +79,20 @@ def check_array(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Ar
     return array
 
 
+def make_generator(name: str, seed: Any) -> np.random.Generator:
+    """Return a generator for a seed of at least 0, or the generator that is passed.
+
+    Examples
+    --------
+    >>> make_generator("`seed`", -1)
+    Traceback (most recent call last):
+    ValueError: `seed` must be an integer of at least 0. Got -1.
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(check_integer(name, seed, 0))
+
+
 def check_finite(name: str, array: Array) -> None:
     """Raise on the first NaN or infinite entry, with its place."""
     finite = np.isfinite(array)

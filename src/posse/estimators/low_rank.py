@@ -27,7 +27,9 @@ class LowRank:
     """Least squares over parameters of rank k: the joint estimate of Algorithm 1.
 
     Minimises sum_t |y_t - X_t B w_t|^2 over B (d x k, orthonormal columns) and w_1, ..., w_T. Where
-    the data leave directions free, the solution of least norm is returned; a task without data gets 0.
+    the data leave a task's weights free, those of least norm in the subspace found are returned; a task
+    without data gets 0. With fewer rounds than unknowns many subspaces fit exactly, and the one returned
+    need not be that of least norm.
 
     Parameters
     ----------

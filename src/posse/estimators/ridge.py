@@ -53,11 +53,9 @@ class Ridge:
 
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task; with no data it is zero."""
-        if self.penalty == 0:
-            return Estimate(solve_symmetric(statistics.gram, statistics.moment))
         if not isinstance(self.penalty, str):
             shifted = statistics.gram + self.penalty * np.eye(statistics.dim)
-            return Estimate(np.asarray(np.linalg.solve(shifted, statistics.moment[..., None])[..., 0]))
+            return Estimate(solve_symmetric(shifted, statistics.moment))
         values, vectors = np.linalg.eigh(statistics.gram)
         values = np.maximum(values, 0.0)
         rotated = np.einsum("tij,ti->tj", vectors, statistics.moment)
@@ -67,7 +65,10 @@ class Ridge:
 
 
 def likeliest_penalty(values: Array, rotated: Array, statistics: GramStatistics) -> Array:
-    """Return each task's penalty of largest likelihood, from the eigenvalues of G and U'b."""
+    """Return each task's penalty of largest likelihood, from the eigenvalues of G and U'b.
+
+    Where penalties are equally likely, as they all are after a single round, the largest is taken.
+    """
     count = statistics.count
     mean_eigenvalue = np.divide(values.mean(axis=1), count, out=np.ones_like(count), where=count > 0)
     penalties = np.outer(mean_eigenvalue, PENALTY_GRID)[:, None, :]
@@ -75,7 +76,9 @@ def likeliest_penalty(values: Array, rotated: Array, statistics: GramStatistics)
     explained = (rotated[..., None] ** 2 / (values[..., None] + penalties)).sum(axis=1)
     residual = np.maximum(statistics.square[:, None] - explained, np.finfo(float).tiny)
     deviance = count[:, None] * np.log(residual) + np.log1p(values[..., None] / penalties).sum(axis=1)
-    best = deviance.argmin(axis=1)
+    lowest = deviance.min(axis=1, keepdims=True)
+    tied = deviance <= lowest + 1e-9 * (1 + np.abs(lowest))
+    best = tied.shape[1] - 1 - tied[:, ::-1].argmax(axis=1)
     return np.take_along_axis(penalties[:, 0], best[:, None], axis=1)[:, 0]
 
 

@@ -52,6 +52,8 @@ class Claim:
         What the estimates are.
     verdict : "holds", "fails" or "undecided"
         Holds if every interval lies on the claimed side of zero, fails if one lies wholly on the other.
+    tally : pair of int
+        How many intervals lie on the claimed side, and how many on the other.
     reading : str
         The verdict in words and numbers.
     evidence : tuple of Evidence
@@ -61,6 +63,7 @@ class Claim:
     source: Literal["paper", "posse"]
     measure: str
     verdict: Verdict
+    tally: tuple[int, int]
     reading: str
     evidence: tuple[Evidence, ...]
 
@@ -97,12 +100,16 @@ def simultaneous(samples: Mapping[str, Array]) -> tuple[Evidence, ...]:
     return tuple(evidence)
 
 
+def tally(evidence: tuple[Evidence, ...], sign: int) -> tuple[int, int]:
+    """Count the contrasts that have a sign, and those that have the other."""
+    signs = [sign * item.sign for item in evidence]
+    return signs.count(1), signs.count(-1)
+
+
 def verdict(evidence: tuple[Evidence, ...], sign: int) -> Verdict:
     """Decide whether all contrasts have a sign."""
-    signs = [sign * item.sign for item in evidence]
-    if all(found == 1 for found in signs):
-        return "holds"
-    return "fails" if -1 in signs else "undecided"
+    right, wrong = tally(evidence, sign)
+    return "fails" if wrong else "holds" if right == len(evidence) else "undecided"
 
 
 def extremes(opening: str, evidence: tuple[Evidence, ...]) -> str:

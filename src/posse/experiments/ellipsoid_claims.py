@@ -13,6 +13,7 @@ from posse.experiments.claims import (
     seeds_by,
     simultaneous,
     slopes,
+    tally,
     verdict,
 )
 from posse.results import mean_interval
@@ -33,6 +34,7 @@ def regret_falls_with_tasks(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="change of the regret per task for each doubling of T",
         verdict=verdict(evidence, sign=-1),
+        tally=tally(evidence, sign=-1),
         reading=extremes("Each doubling of T changes the regret per task by", evidence),
         evidence=evidence,
     )
@@ -53,6 +55,7 @@ def regret_flattens(table: pl.DataFrame) -> Claim:
         source="paper",
         measure=f"fall for each doubling of T up to T = {FEW_TASKS}, minus that from T = {MANY_TASKS} on",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=extremes(
             f"A doubling helps less from T = {MANY_TASKS} on than up to T = {FEW_TASKS}, by", evidence
         ),
@@ -72,6 +75,7 @@ def few_tasks_lose(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="regret per task of E2TC minus that of PEGE",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=extremes(f"At T = {least} E2TC's regret differs from PEGE's by", evidence),
         evidence=evidence,
     )
@@ -94,6 +98,7 @@ def best_exponent(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="regret per task minus that with c = 1.5, mean over the values of T",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=(
             f"{extremes('Mean excess over c = 1.5', evidence)} At {lowest} of {means.height} values of T "
             "c = 1.5 has the lowest mean of the four."
@@ -113,6 +118,7 @@ def spectral_lowers_regret(table: pl.DataFrame) -> Claim:
         source="posse",
         measure="regret per task of E2TC (c = 1.5) minus that of E2TC with the spectral estimator",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=(
             f"The spectral estimator, with its own N_1, saves {share[0]:.0%} of the regret at "
             f"T = {points[0]:g} and {share[-1]:.0%} at T = {points[-1]:g}."
@@ -133,6 +139,7 @@ def larger_for_smaller_rank(tables: dict[str, pl.DataFrame]) -> Claim:
         source="paper",
         measure="advantage over PEGE in regret per task (c = 1.5) at k = 2, minus that at k = 3",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=extremes("The advantage at k = 2 exceeds that at k = 3 by", evidence),
         evidence=evidence,
     )
@@ -156,6 +163,7 @@ def pege_ignores_rank(tables: dict[str, pl.DataFrame]) -> Claim:
         source="paper",
         measure="regret per task of PEGE at k = 3 minus that at k = 2, mean over the values of T",
         verdict=decided,
+        tally=(int(decided == "holds"), int(decided == "fails")),
         reading=(
             f"The difference is {mean:+.1f}, of a regret of {small.mean():.0f}; "
             f"within ±{margin:.0f} counts as none."

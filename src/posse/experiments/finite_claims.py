@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from posse.experiments.claims import Claim, extremes, final_regrets, simultaneous, slopes, verdict
+from posse.experiments.claims import Claim, extremes, final_regrets, simultaneous, slopes, tally, verdict
 
 ADVANTAGE = pl.col("naive") - pl.col("mlingreedy")
 
@@ -22,6 +22,7 @@ def advantage_grows_with_tasks(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="change of the advantage in regret per task for each doubling of T",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=extremes("Each doubling of T changes the advantage in regret per task by", evidence),
         evidence=evidence,
     )
@@ -39,6 +40,7 @@ def advantage_shrinks_with_rank(table: pl.DataFrame) -> Claim:
         source="paper",
         measure="change of the advantage in regret per task for each step of 1 in k",
         verdict=verdict(evidence, sign=-1),
+        tally=tally(evidence, sign=-1),
         reading=extremes("Each step of 1 in k changes the advantage in regret per task by", evidence),
         evidence=evidence,
     )
@@ -62,6 +64,7 @@ def stronger_baseline(table: pl.DataFrame) -> Claim:
         source="posse",
         measure="regret per task of IndependentGreedy minus that of MLinGreedy",
         verdict=verdict(evidence, sign=1),
+        tally=tally(evidence, sign=1),
         reading=(
             f"Of {len(signs)} cells MLinGreedy wins {signs.count(1)}, loses {signs.count(-1)} and is level "
             f"within the intervals in {signs.count(0)}. Over the grid its regret is {1 - ours / naive:.0%} "

@@ -13,14 +13,18 @@ from typing import Any
 
 import joblib
 import polars as pl
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from posse.catalogue import PolicyOptions, build_policies, draw_problem
+from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
+from posse.policies import Policy
+from posse.problems import Problem
 from posse.results import write_json, write_table
 from posse.simulation import simulate_all
-from posse.validation import check_integer
+from posse.validation import check_choice, check_integer
 
 MANIFEST_FORMAT = 1
+# The columns of a run, beside its settings.
+MEASURED = ("policy", "round", "regret_per_task", "seconds")
 
 
 class GridError(RuntimeError):
@@ -57,6 +61,19 @@ class Experiment:
     policy_rank: int | None = None
     exponent: float = 1.5
 
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise ValueError(f"`name` of Experiment must be an identifier. Got {self.name!r}.")
+        for field in ("cells", "policies"):
+            entries = getattr(self, field)
+            if not entries or any(entries.count(entry) > 1 for entry in entries):
+                raise ValueError(f"`{field}` of Experiment must be some different entries. Got {entries!r}.")
+        check_choice("`problem` of Experiment", self.problem, PROBLEMS)
+        for name in self.policies:
+            check_choice("policy", name, POLICIES)
+        if self.policy_rank is not None:
+            check_integer("`policy_rank` of Experiment", self.policy_rank, 1)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -81,12 +98,28 @@ class Run:
         """Where the finished run lies."""
         return out / self.experiment.name / "runs" / f"{self.id}.parquet"
 
+    def draw(self) -> Problem:
+        """Draw the problem of this cell and seed."""
+        return draw_problem(self.experiment.problem, **self.cell, seed=self.seed)
+
+    def build(self, problem: Problem) -> dict[str, Policy]:
+        """Build the policies for a problem."""
+        told = self.experiment.policy_rank
+        rank = self.cell["rank"] if told is None else told
+        options = PolicyOptions(rank=rank, exponent=self.experiment.exponent)
+        return build_policies(self.experiment.policies, problem, options)
+
+    def check(self) -> None:
+        """Raise what is wrong with the settings, without playing."""
+        problem = self.draw()
+        for policy in self.build(problem).values():
+            policy.blocks(self.experiment.horizon, problem.n_tasks, problem.dim)
+            policy.init(problem.n_tasks, problem.dim)
+
     def play(self) -> pl.DataFrame:
         """Draw the problem and play all policies on it."""
-        problem = draw_problem(self.experiment.problem, **self.cell, seed=self.seed)
-        rank = self.experiment.policy_rank or self.cell["rank"]
-        options = PolicyOptions(rank=rank, exponent=self.experiment.exponent)
-        policies = build_policies(self.experiment.policies, problem, options)
+        problem = self.draw()
+        policies = self.build(problem)
         traces = simulate_all(problem, policies, horizon=self.experiment.horizon, seed=self.seed)
         settings = {**self.cell, "horizon": self.experiment.horizon, "seed": self.seed}
         return pl.concat(
@@ -139,6 +172,8 @@ def play_seeds(
     check_integer("`seeds`", seeds, 1)
     check_integer("`jobs`", jobs, 1)
     runs = [Run(experiment, cell, seed) for cell in experiment.cells for seed in range(seeds)]
+    for run in runs[::seeds]:
+        run.check()
     tables: list[pl.DataFrame] = []
     for table in _in_parallel(Run.play, [(run,) for run in runs], jobs):
         tables.append(table)
@@ -188,9 +223,15 @@ def run_experiments(
         outcomes.append(outcome)
         work, done = work + outcome.run.work, done + 1
         on_progress(Progress(done, len(runs), work, total_work))
-    return {
-        e.name: _collect(e, seeds, out, [o for o in outcomes if o.run.experiment == e]) for e in experiments
-    }
+    for experiment in experiments:
+        _complete_manifest(experiment, seeds, out, [o for o in outcomes if o.run.experiment == experiment])
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed:
+        raise GridError(
+            f"{len(failed)} of {len(runs)} runs failed; the others are saved, and the manifest.json in {out} "
+            f"beside each names all. The first was {failed[0].run.id}: {failed[0].error}"
+        )
+    return {experiment.name: _collect(experiment, seeds, out) for experiment in experiments}
 
 
 def _in_parallel(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
@@ -198,7 +239,7 @@ def _in_parallel(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]],
     parallel = joblib.Parallel(n_jobs=min(jobs, max(1, len(calls))), return_as="generator_unordered")
     try:
         yield from parallel(joblib.delayed(function)(*call) for call in calls)
-    except TerminatedWorkerError:
+    except BrokenProcessPool:
         raise GridError(
             "a worker process died (killed, or out of memory). Runs that were saved are kept, and the same "
             "command plays the rest. Fewer --jobs need less memory."
@@ -216,13 +257,11 @@ def _play_and_save(run: Run, out: Path) -> _Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            write_table(run.path(out), run.play())
-            error = None
-        except OSError:
-            raise
+            table = run.play()
         except Exception as failure:  # a failed run is reported, and must not take the others along
-            error = f"{type(failure).__name__}: {failure}"
-    return _Outcome(run, error, tuple(sorted({str(warning.message) for warning in caught})))
+            return _Outcome(run, f"{type(failure).__name__}: {failure}", ())
+    write_table(run.path(out), table)
+    return _Outcome(run, None, tuple(sorted({str(warning.message) for warning in caught})))
 
 
 def _parameters(experiment: Experiment) -> dict[str, Any]:
@@ -241,10 +280,7 @@ def _claim_folder(experiment: Experiment, out: Path) -> None:
             )
         write_json(path, {"format": MANIFEST_FORMAT, "parameters": wanted})
         return
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))["parameters"]
-    except (ValueError, KeyError, TypeError):
-        raise GridError(f"{path} is not a manifest that posse wrote. {_WAY_OUT}") from None
+    found = _read_manifest(path)["parameters"]
     for key in sorted(wanted.keys() | found.keys()):
         if wanted.get(key) != found.get(key):
             raise GridError(
@@ -261,10 +297,20 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _collect(experiment: Experiment, seeds: int, out: Path, outcomes: list[_Outcome]) -> pl.DataFrame:
-    """Gather the runs into one table, complete the manifest, and raise if a run is missing."""
-    folder = out / experiment.name
-    failures = {o.run.id: o.error for o in outcomes if o.error is not None}
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["format"] == MANIFEST_FORMAT and isinstance(manifest["parameters"], dict):
+            return dict(manifest)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise GridError(f"{path} is not a manifest that this version of posse wrote. {_WAY_OUT}")
+
+
+def _complete_manifest(experiment: Experiment, seeds: int, out: Path, outcomes: list[_Outcome]) -> None:
+    """Add what the runs of this call had to report; warnings of earlier calls stay."""
+    path = out / experiment.name / "manifest.json"
+    warned = _read_manifest(path).get("warnings", {})
     manifest = {
         "format": MANIFEST_FORMAT,
         "parameters": _parameters(experiment),
@@ -273,28 +319,30 @@ def _collect(experiment: Experiment, seeds: int, out: Path, outcomes: list[_Outc
             "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "scipy")},
         },
-        "failures": failures,
-        "warnings": {o.run.id: list(o.warnings) for o in outcomes if o.warnings},
+        "failures": {o.run.id: o.error for o in outcomes if o.error is not None},
+        "warnings": {**warned, **{o.run.id: list(o.warnings) for o in outcomes if o.warnings}},
     }
-    write_json(folder / "manifest.json", manifest)
-    if failures:
-        run_id, error = next(iter(failures.items()))
-        raise GridError(
-            f"{len(failures)} of {seeds * len(experiment.cells)} runs of {experiment.name} failed; "
-            f"the others are saved, and {folder / 'manifest.json'} names all. The first was {run_id}: {error}"
-        )
-    tables = [
-        _read_run(Run(experiment, cell, seed).path(out)) for cell in experiment.cells for seed in range(seeds)
-    ]
-    table = pl.concat(tables)
-    write_table(folder / "results.parquet", table)
+    write_json(path, manifest)
+
+
+def _collect(experiment: Experiment, seeds: int, out: Path) -> pl.DataFrame:
+    """Gather the runs into one table."""
+    runs = (Run(experiment, cell, seed) for cell in experiment.cells for seed in range(seeds))
+    table = pl.concat(_read_run(run, out) for run in runs)
+    write_table(out / experiment.name / "results.parquet", table)
     return table
 
 
-def _read_run(path: Path) -> pl.DataFrame:
+def _read_run(run: Run, out: Path) -> pl.DataFrame:
+    path = run.path(out)
+    way_out = "Remove it, and the same command plays it again."
     try:
-        return pl.read_parquet(path)
+        table = pl.read_parquet(path)
     except pl.exceptions.PolarsError:
-        raise GridError(
-            f"{path} cannot be read as Parquet. Remove it, and the same command plays it again."
-        ) from None
+        raise GridError(f"{path} cannot be read as Parquet. {way_out}") from None
+    settings = {**run.cell, "horizon": run.experiment.horizon, "seed": run.seed}
+    if set(table.columns) != {*settings, *MEASURED} or any(
+        table[name].unique().to_list() != [value] for name, value in settings.items()
+    ):
+        raise GridError(f"{path} holds something else than the run of its name. {way_out}")
+    return table

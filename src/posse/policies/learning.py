@@ -38,8 +38,9 @@ class LearningPolicy:
         When to re-estimate.
     memory : "all", "epoch" or float
         What the estimate is made from: all rounds so far, the last block alone, or all with older
-        rounds discounted. A number g in ]0, 1] is the weight that a round loses to each later one:
-        after a block of n rounds what was known before counts g^n.
+        rounds discounted. A number g in ]0, 1] is the discount of a round: after a block in which
+        the busiest task played n rounds, what was known before counts g^n. Rounds of one block count
+        equally.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from posse.actions import EllipsoidActions, Ellipsoids
 from posse.linalg import haar_basis, span_basis
 from posse.problems.noise import NOISE_KINDS, draw_noise, draw_noise_totals
 from posse.problems.parameters import draw_low_rank
-from posse.validation import Array, check_array, check_choice, check_number
+from posse.validation import Array, check_array, check_choice, check_number, make_generator
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class EllipsoidProblem:
             A B (d, k), W (T, k) or Q of your own.
         """
         check_number("`condition` of EllipsoidProblem", condition, 1.0)
-        rng = np.random.default_rng(seed)
+        rng = make_generator("`seed` of EllipsoidProblem", seed)
         factors = {"basis": basis, "weights": weights}
         theta = draw_low_rank("EllipsoidProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
         if shapes is None and condition > 1:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from posse.actions import FiniteActions
 from posse.linalg import haar_basis, span_basis
 from posse.problems.noise import NOISE_KINDS, draw_noise
-from posse.problems.parameters import draw_low_rank
-from posse.validation import Array, IntArray, check_array, check_choice, check_integer
+from posse.problems.parameters import MOST, draw_low_rank
+from posse.validation import Array, IntArray, check_array, check_choice, check_integer, make_generator
 
 COVARIANCES = ("isotropic", "unit", "random")
 
@@ -53,7 +53,7 @@ class GaussianProblem:
     def __post_init__(self) -> None:
         theta = check_array("`theta` of GaussianProblem", self.theta, ("T", "d"))
         object.__setattr__(self, "theta", theta)
-        check_integer("`n_arms` of GaussianProblem", self.n_arms, 1)
+        check_integer("`n_arms` of GaussianProblem", self.n_arms, 1, MOST)
         check_choice("`noise_kind` of GaussianProblem", self.noise_kind, NOISE_KINDS)
         _ = self._covariance_root  # a bad covariance is an error now, not in the first round
 
@@ -86,7 +86,7 @@ class GaussianProblem:
         weights : (T, k), optional
             A W of your own.
         """
-        rng = np.random.default_rng(seed)
+        rng = make_generator("`seed` of GaussianProblem", seed)
         factors = {"basis": basis, "weights": weights}
         theta = draw_low_rank("GaussianProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
         if isinstance(covariance, str):

@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 from posse.linalg import haar_basis, unit_vectors
 from posse.validation import Array, check_array, check_integer
 
+MOST = 10**9  # beyond this no array could be made
+
 
 def draw_low_rank(
     owner: str,
@@ -23,8 +25,8 @@ def draw_low_rank(
 
     `owner` is named in messages about the other arguments.
     """
-    check_integer(f"`n_tasks` of {owner}", n_tasks, 1)
-    check_integer(f"`dim` of {owner}", dim, 1)
+    check_integer(f"`n_tasks` of {owner}", n_tasks, 1, MOST)
+    check_integer(f"`dim` of {owner}", dim, 1, MOST)
     most = f"min(dim={dim}, n_tasks={n_tasks})"
     check_integer(f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=most)
     drawn_basis = haar_basis(dim, rank, rng)
