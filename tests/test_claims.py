@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from posse.experiments import ellipsoid_claims
 from posse.experiments.finite_claims import (
     advantage_grows_with_tasks,
     advantage_shrinks_with_rank,
@@ -83,3 +84,77 @@ def test_the_stronger_baseline_is_counted_cell_by_cell() -> None:
     assert "its regret is 54% below the naive algorithm's, and 8% below" in claim.reading
     assert "Of 9 cells MLinGreedy wins 6, loses 3 and is level within the intervals in 0." in claim.reading
     assert stronger_baseline(make_table(lambda k, T: 250.0)).verdict == "holds"
+
+
+Regret = Callable[[str, int], float]
+TASKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+def sphere_table(regret: Regret, rank: int = 2, seeds: int = 5, noise: float = 0.1) -> pl.DataFrame:
+    rng = np.random.default_rng(rank)
+    policies = ("e2tc-0.5", "e2tc-1", "e2tc", "e2tc-2", "e2tc-spectral", "pege")
+    rows = [
+        (rank, n_tasks, seed, policy, 10, 10, regret(policy, n_tasks) + noise * rng.standard_normal())
+        for n_tasks in TASKS
+        for seed in range(seeds)
+        for policy in policies
+    ]
+    names = ["rank", "n_tasks", "seed", "policy", "round", "horizon", "regret_per_task"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def like_the_paper(policy: str, n_tasks: int) -> float:
+    if policy == "pege":
+        return 1800.0
+    start = {"e2tc-0.5": 9000, "e2tc-1": 8000, "e2tc": 6000, "e2tc-2": 12_000, "e2tc-spectral": 3000}[policy]
+    return float(250 + start / np.sqrt(n_tasks))
+
+
+def upside_down(policy: str, n_tasks: int) -> float:
+    return 6000.0 - like_the_paper(policy, n_tasks)
+
+
+def test_claims_of_the_sphere_are_decided_by_their_truth() -> None:
+    decisions = (
+        ellipsoid_claims.regret_falls_with_tasks,
+        ellipsoid_claims.regret_flattens,
+        ellipsoid_claims.few_tasks_lose,
+        ellipsoid_claims.best_exponent,
+        ellipsoid_claims.spectral_lowers_regret,
+    )
+    for decide in decisions:
+        assert decide(sphere_table(like_the_paper)).verdict == "holds"
+        assert decide(sphere_table(upside_down)).verdict == "fails"
+        assert decide(sphere_table(like_the_paper, seeds=1)).verdict == "undecided"
+    falls = ellipsoid_claims.regret_falls_with_tasks(sphere_table(lambda policy, T: -7.0 * np.log2(T)))
+    assert [item.estimate for item in falls.evidence] == pytest.approx([-7.0] * 4, abs=0.1)
+    loses = ellipsoid_claims.few_tasks_lose(sphere_table(like_the_paper))
+    assert loses.evidence[2].estimate == pytest.approx(250 + 6000 / np.sqrt(10) - 1800, abs=0.3)
+    best = ellipsoid_claims.best_exponent(sphere_table(like_the_paper))
+    assert "At 9 of 9 values of T" in best.reading
+    saved = ellipsoid_claims.spectral_lowers_regret(sphere_table(like_the_paper))
+    assert saved.tally == (9, 0)
+    assert [item.where for item in saved.evidence][:2] == ["T = 10", "T = 20"]
+
+
+def test_claims_across_ranks() -> None:
+    def worse(policy: str, n_tasks: int) -> float:
+        return like_the_paper(policy, n_tasks) * (1.0 if policy == "pege" else 1.5)
+
+    tables = {"fig6": sphere_table(like_the_paper, rank=2), "fig5": sphere_table(worse, rank=3)}
+    assert ellipsoid_claims.larger_for_smaller_rank(tables).verdict == "holds"
+    assert ellipsoid_claims.pege_ignores_rank(tables).verdict == "holds"
+    swapped = {"fig6": tables["fig5"], "fig5": tables["fig6"]}
+    assert ellipsoid_claims.larger_for_smaller_rank(swapped).verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    ("shift", "noise", "expected"),
+    [(0.0, 1.0, "holds"), (10.0, 1.0, "holds"), (200.0, 1.0, "fails"), (0.0, 200.0, "undecided")],
+)
+def test_no_difference_is_a_claim_that_must_be_shown(shift: float, noise: float, expected: str) -> None:
+    tables = {
+        "fig6": sphere_table(like_the_paper, rank=2, noise=noise),
+        "fig5": sphere_table(lambda policy, T: like_the_paper(policy, T) + shift, rank=3, noise=noise),
+    }
+    assert ellipsoid_claims.pege_ignores_rank(tables).verdict == expected

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posse.linalg import unit_vectors
-from posse.validation import Array, BoolArray, IntArray, check_array
+from posse.validation import Array, BoolArray, IntArray, check_array, check_positive_definite
 
 
 class Actions(Protocol):
@@ -168,12 +168,7 @@ class Ellipsoids:
             stack = stack[None]
         expected = (1 if len(stack) == 1 else n_tasks, dim, dim)
         stack = check_array(name, stack, expected)
-        asymmetry = np.abs(stack - stack.mT).max()
-        if asymmetry > 1e-8 * np.abs(stack).max():
-            raise ValueError(f"{name} must be symmetric. Got entries that differ by {asymmetry:.3g}.")
-        least = float(np.linalg.eigvalsh(stack).min())
-        if least <= 0:
-            raise ValueError(f"{name} must be positive definite. Got eigenvalue {least:.3g}.")
+        least = check_positive_definite(name, stack)
         inverses = np.asarray(np.linalg.inv(stack), dtype=np.float64)
         return cls(stack, inverses, float(np.sqrt(least)), n_tasks)
 

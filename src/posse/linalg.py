@@ -40,6 +40,13 @@ def haar_basis(dim: int, rank: int, rng: np.random.Generator) -> Array:
     return np.asarray(q * np.sign(np.diag(r)))
 
 
+def random_matrices(eigenvalues: Array, rng: np.random.Generator) -> Array:
+    """Draw symmetric matrices (T, d, d) with given eigenvalues (T, d) and Haar eigenvectors."""
+    dim = eigenvalues.shape[1]
+    vectors = np.stack([haar_basis(dim, dim, rng) for _ in eigenvalues])
+    return np.asarray((vectors * eigenvalues[:, None, :]) @ vectors.mT)
+
+
 def unit_vectors(n: int, dim: int, rng: np.random.Generator) -> Array:
     """Draw `n` vectors uniform on the unit sphere of R^dim, as rows."""
     draws = rng.standard_normal((n, dim))

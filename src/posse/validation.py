@@ -79,6 +79,24 @@ def check_array(name: str, value: ArrayLike, shape: tuple[int | str, ...]) -> Ar
     return array
 
 
+def check_positive_definite(name: str, matrices: Array) -> float:
+    """Return the least eigenvalue of some symmetric matrices, or say why one is not positive definite.
+
+    Examples
+    --------
+    >>> check_positive_definite("`covariance`", np.diag([1.0, -2.0]))
+    Traceback (most recent call last):
+    ValueError: `covariance` must be positive definite. Got eigenvalue -2.
+    """
+    asymmetry = np.abs(matrices - matrices.mT).max()
+    if asymmetry > 1e-8 * np.abs(matrices).max():
+        raise ValueError(f"{name} must be symmetric. Got entries that differ by {asymmetry:.3g}.")
+    least = float(np.linalg.eigvalsh(matrices).min())
+    if least <= 0:
+        raise ValueError(f"{name} must be positive definite. Got eigenvalue {least:.3g}.")
+    return least
+
+
 def make_generator(name: str, seed: Any) -> np.random.Generator:
     """Return a generator for a seed of at least 0, or the generator that is passed.
 

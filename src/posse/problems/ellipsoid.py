@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.actions import EllipsoidActions, Ellipsoids
-from posse.linalg import haar_basis, span_basis
-from posse.problems.noise import NOISE_KINDS, draw_noise, draw_noise_totals
+from posse.linalg import random_matrices
+from posse.problems.linear import LinearTasks
+from posse.problems.noise import draw_noise_totals
 from posse.problems.parameters import draw_low_rank
-from posse.validation import Array, check_array, check_choice, check_number, make_generator
+from posse.validation import Array, check_number, make_generator
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Assumptions:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EllipsoidProblem:
+class EllipsoidProblem(LinearTasks):
     """T linear bandits, each on the ellipsoid {x : x' Q_t^-1 x <= 1}, the same in every round.
 
     Parameters
@@ -57,14 +58,10 @@ class EllipsoidProblem:
     1.0
     """
 
-    theta: Array
     shapes: Array | None = None
-    noise_kind: str = "gaussian"
 
     def __post_init__(self) -> None:
-        theta = check_array("`theta` of EllipsoidProblem", self.theta, ("T", "d"))
-        object.__setattr__(self, "theta", theta)
-        check_choice("`noise_kind` of EllipsoidProblem", self.noise_kind, NOISE_KINDS)
+        super().__post_init__()
         _ = self.ellipsoids  # a bad shape is an error now, not in the first round
 
     @classmethod
@@ -101,24 +98,10 @@ class EllipsoidProblem:
         factors = {"basis": basis, "weights": weights}
         theta = draw_low_rank("EllipsoidProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
         if shapes is None and condition > 1:
-            shapes = random_shapes(n_tasks, dim, condition, rng)
+            values = np.broadcast_to(np.geomspace(1.0, condition, dim), (n_tasks, dim))
+            shapes = random_matrices(values, rng)
         own = None if shapes is None else np.asarray(shapes, dtype=np.float64)
         return cls(theta=theta, shapes=own, noise_kind=noise_kind)
-
-    @property
-    def n_tasks(self) -> int:
-        """The number of tasks, T."""
-        return int(self.theta.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """The number of features, d."""
-        return int(self.theta.shape[1])
-
-    @cached_property
-    def basis(self) -> Array:
-        """Orthonormal columns that span the parameters, (d, rank of theta): what an oracle is told."""
-        return span_basis(self.theta)
 
     @cached_property
     def ellipsoids(self) -> Ellipsoids:
@@ -141,10 +124,6 @@ class EllipsoidProblem:
         """Return the action sets, which are the same in every round; nothing is drawn."""
         return EllipsoidActions(self.ellipsoids, n_rounds)
 
-    def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
-        """Draw independent noise of variance 1, (n, T)."""
-        return draw_noise(self.noise_kind, n_rounds, self.n_tasks, rng)
-
     def noise_totals(self, n_rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw the sum and the sum of squares of the noise of n rounds, (T,) each."""
         return draw_noise_totals(self.noise_kind, n_rounds, self.n_tasks, rng)
@@ -157,14 +136,3 @@ class EllipsoidProblem:
         """Return sqrt(theta_t'Q_t theta_t), (n, T)."""
         best = self.ellipsoids.support(self.theta)
         return np.broadcast_to(best, (actions.n_rounds, self.n_tasks))
-
-    def rewards(self, means: Array, noise: Array) -> Array:
-        """Return means plus noise, (n, T)."""
-        return means + noise
-
-
-def random_shapes(n_tasks: int, dim: int, condition: float, rng: np.random.Generator) -> Array:
-    """Draw T matrices with Haar eigenvectors and eigenvalues in geometric progression from 1."""
-    values = np.geomspace(1.0, condition, dim)
-    vectors = np.stack([haar_basis(dim, dim, rng) for _ in range(n_tasks)])
-    return np.asarray((vectors * values) @ vectors.mT)

@@ -9,16 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.actions import FiniteActions
-from posse.linalg import haar_basis, span_basis
-from posse.problems.noise import NOISE_KINDS, draw_noise
+from posse.linalg import random_matrices
+from posse.problems.linear import LinearTasks
 from posse.problems.parameters import MOST, draw_low_rank
-from posse.validation import Array, IntArray, check_array, check_choice, check_integer, make_generator
+from posse.validation import (
+    Array,
+    IntArray,
+    check_array,
+    check_choice,
+    check_integer,
+    check_positive_definite,
+    make_generator,
+)
 
 COVARIANCES = ("isotropic", "unit", "random")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GaussianProblem:
+class GaussianProblem(LinearTasks):
     """T linear bandits; each round offers K arms drawn from N(0, Sigma_t).
 
     The reward of arm x is `<x, theta_t> + noise`. `GaussianProblem.draw` makes the random
@@ -45,16 +53,12 @@ class GaussianProblem:
     (3, 50, 5, 20)
     """
 
-    theta: Array
     n_arms: int = 5
     covariance: str | Array = "isotropic"
-    noise_kind: str = "gaussian"
 
     def __post_init__(self) -> None:
-        theta = check_array("`theta` of GaussianProblem", self.theta, ("T", "d"))
-        object.__setattr__(self, "theta", theta)
+        super().__post_init__()
         check_integer("`n_arms` of GaussianProblem", self.n_arms, 1, MOST)
-        check_choice("`noise_kind` of GaussianProblem", self.noise_kind, NOISE_KINDS)
         _ = self._covariance_root  # a bad covariance is an error now, not in the first round
 
     @classmethod
@@ -91,25 +95,12 @@ class GaussianProblem:
         theta = draw_low_rank("GaussianProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
         if isinstance(covariance, str):
             check_choice("`covariance` of GaussianProblem", covariance, COVARIANCES)
-            sigma = random_covariances(n_tasks, dim, rng) if covariance == "random" else covariance
+            sigma: str | Array = covariance
+            if covariance == "random":
+                sigma = random_matrices(rng.uniform(0.5 / dim, 2.0 / dim, (n_tasks, dim)), rng)
         else:
             sigma = np.asarray(covariance, dtype=np.float64)
         return cls(theta=theta, n_arms=n_arms, covariance=sigma, noise_kind=noise_kind)
-
-    @property
-    def n_tasks(self) -> int:
-        """The number of tasks, T."""
-        return int(self.theta.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """The number of features, d."""
-        return int(self.theta.shape[1])
-
-    @cached_property
-    def basis(self) -> Array:
-        """Orthonormal columns that span the parameters, (d, rank of theta): what an oracle is told."""
-        return span_basis(self.theta)
 
     def actions(self, n_rounds: int, rng: np.random.Generator) -> FiniteActions:
         """Draw K arms from N(0, Sigma_t) for each round and task."""
@@ -119,10 +110,6 @@ class GaussianProblem:
             return FiniteActions(arms)
         return FiniteActions(arms @ np.swapaxes(self._covariance_root, -1, -2))
 
-    def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
-        """Draw independent noise of variance 1, (n, T)."""
-        return draw_noise(self.noise_kind, n_rounds, self.n_tasks, rng)
-
     def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
         """Return <x, theta_t> of the chosen arms, (n, T)."""
         return np.asarray(np.vecdot(actions.features(choice), self.theta))
@@ -130,10 +117,6 @@ class GaussianProblem:
     def best_rewards(self, actions: FiniteActions) -> Array:
         """Return the largest <x, theta_t> on offer, (n, T)."""
         return np.asarray(actions.scores(self.theta).max(axis=2))
-
-    def rewards(self, means: Array, noise: Array) -> Array:
-        """Return means plus noise, (n, T)."""
-        return means + noise
 
     @cached_property
     def _covariance_root(self) -> Array:
@@ -145,18 +128,5 @@ class GaussianProblem:
         per_task = np.ndim(self.covariance) == 3
         shape = (self.n_tasks, self.dim, self.dim) if per_task else (self.dim, self.dim)
         sigma = check_array(name, self.covariance, shape)
-        asymmetry = np.abs(sigma - np.swapaxes(sigma, -1, -2)).max()
-        if asymmetry > 1e-8 * np.abs(sigma).max():
-            raise ValueError(f"{name} must be symmetric. Got entries that differ by {asymmetry:.3g}.")
-        try:
-            return np.asarray(np.linalg.cholesky(sigma))
-        except np.linalg.LinAlgError:
-            smallest = np.linalg.eigvalsh(sigma).min()
-            raise ValueError(f"{name} must be positive definite. Got eigenvalue {smallest:.3g}.") from None
-
-
-def random_covariances(n_tasks: int, dim: int, rng: np.random.Generator) -> Array:
-    """Draw T matrices with Haar eigenvectors and eigenvalues uniform in [1/(2d), 2/d]."""
-    values = rng.uniform(0.5 / dim, 2.0 / dim, (n_tasks, 1, dim))
-    vectors = np.stack([haar_basis(dim, dim, rng) for _ in range(n_tasks)])
-    return np.asarray((vectors * values) @ np.swapaxes(vectors, -1, -2))
+        check_positive_definite(name, sigma)
+        return np.asarray(np.linalg.cholesky(sigma))

@@ -1,0 +1,56 @@
+"""What problems with linear rewards have in common: parameters, and noise that is added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from posse.linalg import span_basis
+from posse.problems.noise import NOISE_KINDS, draw_noise
+from posse.validation import Array, check_array, check_choice
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearTasks:
+    """T tasks whose rewards are `<x, theta_t> + noise`.
+
+    Parameters
+    ----------
+    theta : (T, d)
+        The parameters, one row per task.
+    noise_kind : {"gaussian", "uniform", "rademacher"}
+        Each has mean 0 and variance 1 and is 1-sub-Gaussian; "uniform" is on [-sqrt(3), sqrt(3)].
+    """
+
+    theta: Array
+    noise_kind: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        object.__setattr__(self, "theta", check_array(f"`theta` of {owner}", self.theta, ("T", "d")))
+        check_choice(f"`noise_kind` of {owner}", self.noise_kind, NOISE_KINDS)
+
+    @property
+    def n_tasks(self) -> int:
+        """The number of tasks, T."""
+        return int(self.theta.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+        return int(self.theta.shape[1])
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal columns that span the parameters, (d, rank of theta): what an oracle is told."""
+        return span_basis(self.theta)
+
+    def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
+        """Draw independent noise of variance 1, (n, T)."""
+        return draw_noise(self.noise_kind, n_rounds, self.n_tasks, rng)
+
+    def rewards(self, means: Array, noise: Array) -> Array:
+        """Return means plus noise, (n, T)."""
+        return means + noise
