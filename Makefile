@@ -16,13 +16,14 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@
+	@echo "Installed. Type 'source $(BIN)/activate' once, or write $(BIN)/posse."
 
 reproduce: setup ## draw the paper's figures from fresh runs: results/report.html
 	$(BIN)/posse reproduce --quick --jobs $(JOBS) --out $(OUT)
 
 test: setup lint ## static checks, then every test
 	$(BIN)/python -m pytest -n $(JOBS)
-	$(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 lint: setup      ## ruff, mypy, import layers
 	$(BIN)/ruff check .
@@ -31,7 +32,8 @@ lint: setup      ## ruff, mypy, import layers
 	$(BIN)/lint-imports
 
 docs: setup      ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
 
 bench: setup     ## measure the solvers and the simulator, as ratios taken in one run
 	$(BIN)/python -m benchmarks

@@ -100,16 +100,20 @@ def simultaneous(samples: Mapping[str, Array]) -> tuple[Evidence, ...]:
     return tuple(evidence)
 
 
-def tally(evidence: tuple[Evidence, ...], sign: int) -> tuple[int, int]:
-    """Count the contrasts that have a sign, and those that have the other."""
+def signed_claim(
+    evidence: tuple[Evidence, ...],
+    sign: int,
+    *,
+    statement: str,
+    source: Literal["paper", "posse"],
+    measure: str,
+    reading: str,
+) -> Claim:
+    """Decide the claim that all contrasts have a sign, +1 or -1."""
     signs = [sign * item.sign for item in evidence]
-    return signs.count(1), signs.count(-1)
-
-
-def verdict(evidence: tuple[Evidence, ...], sign: int) -> Verdict:
-    """Decide whether all contrasts have a sign."""
-    right, wrong = tally(evidence, sign)
-    return "fails" if wrong else "holds" if right == len(evidence) else "undecided"
+    right, wrong = signs.count(1), signs.count(-1)
+    verdict: Verdict = "fails" if wrong else "holds" if right == len(signs) else "undecided"
+    return Claim(statement, source, measure, verdict, (right, wrong), reading, evidence)
 
 
 def extremes(opening: str, evidence: tuple[Evidence, ...]) -> str:

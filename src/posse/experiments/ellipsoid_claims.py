@@ -11,10 +11,9 @@ from posse.experiments.claims import (
     extremes,
     final_regrets,
     seeds_by,
+    signed_claim,
     simultaneous,
     slopes,
-    tally,
-    verdict,
 )
 from posse.results import mean_interval
 
@@ -29,14 +28,13 @@ def regret_falls_with_tasks(table: pl.DataFrame) -> Claim:
     evidence = simultaneous(
         {label: slopes(regrets, "n_tasks", pl.col(name), np.log2) for name, label in EXPONENTS.items()}
     )
-    return Claim(
+    return signed_claim(
+        evidence,
+        -1,
         statement="The regret per task of E2TC falls as the number of tasks T grows.",
         source="paper",
         measure="change of the regret per task for each doubling of T",
-        verdict=verdict(evidence, sign=-1),
-        tally=tally(evidence, sign=-1),
         reading=extremes("Each doubling of T changes the regret per task by", evidence),
-        evidence=evidence,
     )
 
 
@@ -50,16 +48,15 @@ def regret_flattens(table: pl.DataFrame) -> Claim:
         for name, label in EXPONENTS.items()
     }
     evidence = simultaneous(samples)
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement="The fall flattens: the help of representation learning is bounded.",
         source="paper",
         measure=f"fall for each doubling of T up to T = {FEW_TASKS}, minus that from T = {MANY_TASKS} on",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=extremes(
             f"A doubling helps less from T = {MANY_TASKS} on than up to T = {FEW_TASKS}, by", evidence
         ),
-        evidence=evidence,
     )
 
 
@@ -70,14 +67,13 @@ def few_tasks_lose(table: pl.DataFrame) -> Claim:
     few = regrets.filter(pl.col("n_tasks") == least)
     lost = {label: (few[name] - few["pege"]).to_numpy() for name, label in EXPONENTS.items()}
     evidence = simultaneous(lost)
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement=f"With few tasks (T = {least}) E2TC loses to PEGE, which shares nothing.",
         source="paper",
         measure="regret per task of E2TC minus that of PEGE",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=extremes(f"At T = {least} E2TC's regret differs from PEGE's by", evidence),
-        evidence=evidence,
     )
 
 
@@ -93,17 +89,16 @@ def best_exponent(table: pl.DataFrame) -> Claim:
     for row in means.iter_rows(named=True):
         lowest += all(row["e2tc"] <= row[name] for name in others)
     evidence = simultaneous(samples)
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement="The exponent c = 1.5 in N_1 = d^c k sqrt(N / T) is the best of the four.",
         source="paper",
         measure="regret per task minus that with c = 1.5, mean over the values of T",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=(
             f"{extremes('Mean excess over c = 1.5', evidence)} At {lowest} of {means.height} values of T "
             "c = 1.5 has the lowest mean of the four."
         ),
-        evidence=evidence,
     )
 
 
@@ -113,17 +108,16 @@ def spectral_lowers_regret(table: pl.DataFrame) -> Claim:
     evidence = simultaneous({f"T = {T:g}": sample for T, sample in zip(points, saved.T, strict=True)})
     _, paper = seeds_by(final_regrets(table), "n_tasks", pl.col("e2tc"))
     share = saved.mean(axis=0) / paper.mean(axis=0)
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement="At every T the tasks' own estimates find the representation better than moments do.",
         source="posse",
         measure="regret per task of E2TC (c = 1.5) minus that of E2TC with the spectral estimator",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=(
             f"The spectral estimator, with its own N_1, saves {share[0]:.0%} of the regret at "
             f"T = {points[0]:g} and {share[-1]:.0%} at T = {points[-1]:g}."
         ),
-        evidence=evidence,
     )
 
 
@@ -134,14 +128,13 @@ def larger_for_smaller_rank(tables: dict[str, pl.DataFrame]) -> Claim:
         for name in ("fig6", "fig5")
     )
     evidence = simultaneous({f"T = {T:g}": gain for T, gain in zip(points, (small - large).T, strict=True)})
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement="The advantage of E2TC over PEGE is larger for k = 2 than for k = 3.",
         source="paper",
         measure="advantage over PEGE in regret per task (c = 1.5) at k = 2, minus that at k = 3",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=extremes("The advantage at k = 2 exceeds that at k = 3 by", evidence),
-        evidence=evidence,
     )
 
 

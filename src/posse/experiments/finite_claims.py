@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from posse.experiments.claims import Claim, extremes, final_regrets, simultaneous, slopes, tally, verdict
+from posse.experiments.claims import Claim, extremes, final_regrets, signed_claim, simultaneous, slopes
 
 ADVANTAGE = pl.col("naive") - pl.col("mlingreedy")
 
@@ -17,14 +17,13 @@ def advantage_grows_with_tasks(table: pl.DataFrame) -> Claim:
         for (rank,), group in final_regrets(table).group_by("rank", maintain_order=True)
     }
     evidence = simultaneous(samples)
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement="The advantage of MLinGreedy over the naive algorithm grows with the number of tasks T.",
         source="paper",
         measure="change of the advantage in regret per task for each doubling of T",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=extremes("Each doubling of T changes the advantage in regret per task by", evidence),
-        evidence=evidence,
     )
 
 
@@ -35,14 +34,13 @@ def advantage_shrinks_with_rank(table: pl.DataFrame) -> Claim:
         for (n_tasks,), group in final_regrets(table).group_by("n_tasks", maintain_order=True)
     }
     evidence = simultaneous(samples)
-    return Claim(
+    return signed_claim(
+        evidence,
+        -1,
         statement="The advantage of MLinGreedy over the naive algorithm shrinks as the rank k grows.",
         source="paper",
         measure="change of the advantage in regret per task for each step of 1 in k",
-        verdict=verdict(evidence, sign=-1),
-        tally=tally(evidence, sign=-1),
         reading=extremes("Each step of 1 in k changes the advantage in regret per task by", evidence),
-        evidence=evidence,
     )
 
 
@@ -59,16 +57,15 @@ def stronger_baseline(table: pl.DataFrame) -> Claim:
     ours, naive, alone = (
         float(regrets[name].to_numpy().mean()) for name in ("mlingreedy", "naive", "independent-greedy")
     )
-    return Claim(
+    return signed_claim(
+        evidence,
+        1,
         statement="In every cell MLinGreedy also beats tasks played alone with ridge and all their data.",
         source="posse",
         measure="regret per task of IndependentGreedy minus that of MLinGreedy",
-        verdict=verdict(evidence, sign=1),
-        tally=tally(evidence, sign=1),
         reading=(
             f"Of {len(signs)} cells MLinGreedy wins {signs.count(1)}, loses {signs.count(-1)} and is level "
             f"within the intervals in {signs.count(0)}. Over the grid its regret is {1 - ours / naive:.0%} "
             f"below the naive algorithm's, and {1 - ours / alone:.0%} below the strengthened baseline's."
         ),
-        evidence=evidence,
     )
