@@ -222,3 +222,9 @@ def test_list_and_version_and_help_teach() -> None:
     assert run("--version").stdout.startswith("posse 0.")
     assert "same command goes on" in run("reproduce", "--help").stdout
     assert "For example: posse simulate" in run("simulate", "--help").stdout
+
+
+def test_an_exponent_without_its_policy_is_refused() -> None:
+    result = run("simulate", *SMALL, "--exponent", "1.2")
+    assert result.exit_code == 2
+    assert "--exponent is for the policy e2tc, which is not played. Got 1.2." in result.stderr

@@ -97,7 +97,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             lambda problem, options: OracleGreedy(problem.basis),
         ),
         "e2tc": NamedPolicy(
-            "E2TC, c = 1.5",
+            "E2TC",
             "the paper's Algorithm 2 for ellipsoids: explore, find the representation, refine, commit",
             lambda problem, options: E2TC(rank=options.rank, c=options.exponent),
         ),

@@ -117,7 +117,9 @@ def simulate(
     policy_rank: Annotated[
         int | None, typer.Option(help="Tell the policies this rank instead of the true one.")
     ] = None,
-    exponent: Annotated[float, typer.Option(help="Tell e2tc this c in N_1 = d^c k sqrt(N / T).")] = 1.5,
+    exponent: Annotated[
+        float | None, typer.Option(help="Tell e2tc this c in N_1 = d^c k sqrt(N / T) [default: 1.5].")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds: each draws a new problem.")] = 8,
     jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -134,6 +136,8 @@ def simulate(
         names = tuple(dict.fromkeys(policy or kind.policies))
         for name in names:
             check_choice("policy", name, POLICIES)
+        if exponent is not None and "e2tc" not in names:
+            raise ValueError(f"--exponent is for the policy e2tc, which is not played. Got {exponent}.")
         check_integer("--rounds", rounds, 1)
         check_integer("--seeds", seeds, 1)
         check_integer("--jobs", jobs, 1)
@@ -151,7 +155,7 @@ def simulate(
             policies=names,
             horizon=rounds,
             policy_rank=policy_rank,
-            exponent=exponent,
+            exponent=1.5 if exponent is None else exponent,
         )
         with progress_bar() as bar:
             task = bar.add_task("simulating", total=seeds, runs=f"0/{seeds} seeds")
@@ -175,7 +179,7 @@ def simulate(
             "noise": noise,
             **{OPTIONS[name]: value for name, value in own.items()},
             "policy_rank": policy_rank or rank,
-            "exponent": exponent,
+            **({"exponent": experiment.exponent} if "e2tc" in names else {}),
             "seeds": seeds,
         }
         if as_json:

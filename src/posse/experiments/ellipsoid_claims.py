@@ -111,7 +111,7 @@ def spectral_lowers_regret(table: pl.DataFrame) -> Claim:
     return signed_claim(
         evidence,
         1,
-        statement="At every T the tasks' own estimates find the representation better than moments do.",
+        statement="At every T E2TC has less regret with the tasks' own estimates than with moments.",
         source="posse",
         measure="regret per task of E2TC (c = 1.5) minus that of E2TC with the spectral estimator",
         reading=(

@@ -99,7 +99,8 @@ def sphere(name: str, rank: int) -> Figure:
         remark=(
             "The paper's E2TC finds the representation from squared rewards. The spectral form differs in "
             "that step and in the exploration that it needs, N_1 = d sqrt(kN / T), and in nothing else. "
-            "OracleCommit is told the representation: the distance to it is what learning it costs."
+            "OracleCommit is told the representation: the distance to it is what learning it costs. "
+            "E2TC without a c has the paper's c = 1.5."
         ),
         log_regret=True,
     )
