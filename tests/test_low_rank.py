@@ -276,3 +276,17 @@ def test_bad_input_is_named() -> None:
         LowRank(rank=1, penalty=-1)
     with pytest.raises(ValueError, match=r"`n_starts` of LowRank .* Got 0"):
         LowRank(rank=1, n_starts=0)
+
+
+@pytest.mark.parametrize("relative", [0.0, 1e-10, 1e-8, 1e-4])
+@pytest.mark.parametrize("shape", [(2, 6, 8, 3), (1, 8, 5, 1), (4, 10, 20, 2)])
+def test_with_fewer_rounds_than_unknowns_the_data_are_fitted(
+    shape: tuple[int, int, int, int], relative: float
+) -> None:
+    n, n_tasks, dim, rank = shape
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((n, n_tasks, dim)), rng.standard_normal((n, n_tasks))
+    statistics = GramStatistics.of(x, y)
+    penalty = relative * float(np.einsum("tii->", statistics.gram)) / (n_tasks * dim)
+    theta = LowRank(rank=rank, penalty=penalty).fit(statistics).theta
+    assert ((np.vecdot(x, theta) - y) ** 2).sum() < 1e-4 * (y**2).sum()

@@ -136,11 +136,13 @@ def _restore(problem: SubspaceProblem, coordinates: Array) -> tuple[Array, Array
     matrices, moment = point.gram_basis[0] @ basis, problem.moment @ basis
     inflation = np.einsum("tii,tii->ti", inverse, matrices)
     blind = ((inflation < 0.5) | (inflation > 1e8)).any(axis=1)
-    inverse = np.linalg.pinv(matrices[blind], rcond=PIVOT_TOLERANCE, hermitian=True)
+    values, vectors = np.linalg.eigh(matrices[blind])
+    null = values <= PIVOT_TOLERANCE * values[:, -1:]
+    inverse = (vectors * np.where(null, 0.0, 1.0 / np.where(null, 1.0, values))[:, None, :]) @ vectors.mT
     weights[blind] = apply(inverse, moment[blind])
     objective = max(problem.total - float(np.vdot(weights, moment)), 0.0)
     original, mixing = graded_qr(basis)
     weights = weights @ mixing.T
-    unseen = mixing @ (np.eye(len(mixing)) - inverse @ matrices[blind])
+    unseen = mixing @ (vectors * null[:, None, :]) @ vectors.mT
     weights[blind] -= apply(unseen @ np.linalg.pinv(unseen, rcond=1e-8), weights[blind])
     return original, weights, objective
