@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from posse.experiments import ellipsoid_claims
+from posse.experiments.claims import final_regrets
 from posse.experiments.finite_claims import (
     advantage_grows_with_tasks,
     advantage_shrinks_with_rank,
@@ -119,7 +120,6 @@ def test_claims_of_the_sphere_are_decided_by_their_truth() -> None:
         ellipsoid_claims.regret_falls_with_tasks,
         ellipsoid_claims.regret_flattens,
         ellipsoid_claims.few_tasks_lose,
-        ellipsoid_claims.best_exponent,
         ellipsoid_claims.spectral_lowers_regret,
     )
     for decide in decisions:
@@ -131,7 +131,15 @@ def test_claims_of_the_sphere_are_decided_by_their_truth() -> None:
     loses = ellipsoid_claims.few_tasks_lose(sphere_table(like_the_paper))
     assert loses.evidence[2].estimate == pytest.approx(250 + 6000 / np.sqrt(10) - 1800, abs=0.3)
     best = ellipsoid_claims.best_exponent(sphere_table(like_the_paper))
+    assert best.verdict == "holds"
+
+    def swapped(policy: str, n_tasks: int) -> float:
+        return like_the_paper({"e2tc": "e2tc-2", "e2tc-2": "e2tc"}.get(policy, policy), n_tasks)
+
+    assert ellipsoid_claims.best_exponent(sphere_table(swapped)).verdict == "fails"
     assert "At 9 of 9 values of T" in best.reading
+    flat = ellipsoid_claims.regret_flattens(sphere_table(like_the_paper))
+    assert "with c = 0.5 (settled)" in flat.reading
     saved = ellipsoid_claims.spectral_lowers_regret(sphere_table(like_the_paper))
     assert saved.tally == (9, 0)
     assert [item.where for item in saved.evidence][:2] == ["T = 10", "T = 20"]
@@ -158,3 +166,16 @@ def test_no_difference_is_a_claim_that_must_be_shown(shift: float, noise: float,
         "fig5": sphere_table(lambda policy, T: like_the_paper(policy, T) + shift, rank=3, noise=noise),
     }
     assert ellipsoid_claims.pege_ignores_rank(tables).verdict == expected
+
+
+def test_the_tasks_that_it_takes_to_win() -> None:
+    """A curve that crosses PEGE halfway between T = 20 and T = 50 on the logarithmic scale."""
+
+    def crossing(policy: str, n_tasks: int) -> float:
+        height = {"e2tc-2": 1e9, "e2tc-0.5": -1e9}.get(policy, 0.0)
+        return 100.0 if policy == "pege" else 100.0 + height - (np.log2(n_tasks) - np.log2(np.sqrt(20 * 50)))
+
+    regrets = final_regrets(sphere_table(crossing, noise=0.0))
+    assert ellipsoid_claims.doublings_to_win(regrets, "e2tc") == pytest.approx([np.log2(np.sqrt(1000))] * 5)
+    assert ellipsoid_claims.doublings_to_win(regrets, "e2tc-2") == pytest.approx([np.log2(5000)] * 5)
+    assert ellipsoid_claims.doublings_to_win(regrets, "e2tc-0.5") == pytest.approx([np.log2(10)] * 5)
