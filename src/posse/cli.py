@@ -187,7 +187,7 @@ def simulate(
         else:
             print_comparison(rows, settings)
         if plot is not None:
-            title = f"{problem}, d = {dim}, T = {tasks}, mean of {seeds} seeds"
+            title = f"{problem}, d = {dim}, k = {rank}, T = {tasks}, mean of {seeds} seeds"
             save(draw_regret_against_round(regret_against_round(table), title), plot)
             errors.print(f"Wrote {escape(str(plot))}", soft_wrap=True, highlight=False)
 

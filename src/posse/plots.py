@@ -125,7 +125,8 @@ def _label(figure: Figure, panels: dict[int, Axes], ylabel: str) -> None:
     first, *_ = panels.values()
     first.set_ylabel(ylabel)
     for rank, axes in panels.items():
-        axes.set_title(f"k = {rank}", fontsize=10)
+        if len(panels) > 1:
+            axes.set_title(f"k = {rank}", fontsize=10)
         axes.grid(alpha=0.3, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     handles, labels = first.get_legend_handles_labels()
