@@ -163,6 +163,20 @@ def test_reproduce_writes_everything_it_promises(tmp_path: Path, monkeypatch: py
     assert "advantage of MLinGreedy" in result.stdout
 
 
+def test_the_page_keeps_the_figures_of_earlier_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_figures(monkeypatch)
+    for name, seeds in (("fig2", "3"), ("fig1", "2")):
+        result = run("reproduce", name, "--seeds", seeds, "--jobs", "1", "--out", str(tmp_path))
+        assert result.exit_code == 0, result.output
+    assert list(json.loads((tmp_path / "claims.json").read_text())) == ["fig1", "fig2"]
+    page = (tmp_path / "report.html").read_text()
+    assert "posse reproduce fig1 --seeds 2" in page
+    assert "posse reproduce fig2 --seeds 3" in page
+    (tmp_path / "fig2" / "manifest.json").write_text("{}")
+    run("reproduce", "fig1", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
+    assert list(json.loads((tmp_path / "claims.json").read_text())) == ["fig1"]
+
+
 def test_full_and_quick_are_numbers_of_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_figures(monkeypatch)
     monkeypatch.setattr(posse.cli, "QUICK_SEEDS", 1)

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from posse.catalogue import POLICIES, PROBLEMS
-from posse.experiments import FIGURES, Experiment, GridError, play_seeds, run_experiments
+from posse.experiments import FIGURES, Experiment, GridError, play_seeds, run_experiments, saved_results
 from posse.experiments import Progress as GridProgress
 from posse.plots import draw_regret_against_round, regret_against_round, save
 from posse.problems.gaussian import COVARIANCES
@@ -58,7 +58,7 @@ def reproduce(
     stopped, and --full or more --seeds add to what a --quick run has done.
 
     Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
-    manifest.json and the images.
+    manifest.json and the images. The page also shows the figures that earlier calls left in OUT.
     """
     kept = f" Finished runs are saved in {out}; the same command goes on from there."
     with plain_errors(interrupted=kept):
@@ -79,7 +79,17 @@ def reproduce(
 
             experiments = [FIGURES[name].experiment for name in names]
             tables = run_experiments(experiments, seeds=n_seeds, out=out, jobs=jobs, on_progress=show)
-        command = shlex.join(["posse", "reproduce", *names, "--seeds", str(n_seeds), "--out", str(out)])
+        for name in FIGURES.keys() - set(names):
+            earlier = saved_results(FIGURES[name].experiment, out)
+            if earlier is not None:
+                tables[name] = earlier
+        tables = {name: tables[name] for name in FIGURES if name in tables}
+        command = "\n".join(
+            shlex.join(
+                ["posse", "reproduce", name, "--seeds", str(table["seed"].n_unique()), "--out", str(out)]
+            )
+            for name, table in tables.items()
+        )
         report = write_report(tables, out, command=command, minutes=(time.perf_counter() - clock) / 60)
         verdicts = Table("figure", "claim", "verdict", box=None)
         for name, claims in report.claims.items():

@@ -1,7 +1,7 @@
 """Many runs: what to run, how to run it, and what the results say."""
 
 from posse.experiments.claims import Claim, Evidence
-from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments
+from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments, saved_results
 from posse.experiments.paper import COMPARISONS, FIGURES, Comparison, Figure
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "Progress",
     "play_seeds",
     "run_experiments",
+    "saved_results",
 ]

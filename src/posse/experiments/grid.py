@@ -234,6 +234,17 @@ def run_experiments(
     return {experiment.name: _collect(experiment, seeds, out) for experiment in experiments}
 
 
+def saved_results(experiment: Experiment, out: Path) -> pl.DataFrame | None:
+    """Return the table that an earlier call left, or None if there is none of this very experiment."""
+    folder = out / experiment.name
+    try:
+        if _read_manifest(folder / "manifest.json")["parameters"] == _parameters(experiment):
+            return pl.read_parquet(folder / "results.parquet")
+    except (GridError, FileNotFoundError, pl.exceptions.PolarsError):
+        pass
+    return None
+
+
 def _in_parallel(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
     """Yield the results of some calls as they come."""
     parallel = joblib.Parallel(n_jobs=min(jobs, max(1, len(calls))), return_as="generator_unordered")
