@@ -241,16 +241,16 @@ class EllipsoidActions:
 
 def choose_best(scores: Array, rng: np.random.Generator) -> IntArray:
     """Return the index of the largest score on the last axis, ties broken at random; -1 if all are -inf."""
-    best = scores.max(axis=-1, keepdims=True)
+    choice: IntArray = scores.argmax(axis=-1)
+    best = np.take_along_axis(scores, choice[..., None], axis=-1)[..., 0]
     if np.isnan(best).any():
         where = tuple(int(i) for i in np.argwhere(np.isnan(scores))[0])
         raise ValueError(f"scores of arms must be numbers. Got nan at index {where}.")
-    tied = scores == best
-    choice: IntArray = tied.argmax(axis=-1)
-    rows = np.count_nonzero(tied, axis=-1) > 1
+    # the first and the last of the largest scores differ where there is a tie
+    rows = scores[..., ::-1].argmax(axis=-1) != scores.shape[-1] - 1 - choice
     if rows.any():
-        candidates = tied[rows]
+        candidates = scores[rows] == best[rows][:, None]
         rank = np.floor(rng.random(len(candidates)) * candidates.sum(axis=1)).astype(np.intp)
         choice[rows] = (candidates.cumsum(axis=1) > rank[:, None]).argmax(axis=1)
-    choice[np.isneginf(best[..., 0])] = -1
+    choice[np.isneginf(best)] = -1
     return choice
