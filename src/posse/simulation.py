@@ -124,11 +124,11 @@ def simulate_all(
         if isinstance(problem, StaticProblem):
             for player in players.values():
                 player.play_alone(problem, generator(actions_seed), generator(noise_seed))
-            return {name: player.trace(dealing) for name, player in players.items()}
-        for chunk in _deal(problem, horizon, actions_seed, noise_seed):
-            dealing += chunk.seconds
-            for player in players.values():
-                player.play(chunk)
+        else:
+            for chunk in _deal(problem, horizon, actions_seed, noise_seed):
+                dealing += chunk.seconds
+                for player in players.values():
+                    player.play(chunk)
     return {name: player.trace(dealing) for name, player in players.items()}
 
 
