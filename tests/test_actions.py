@@ -1,4 +1,4 @@
-"""Finite action sets: masks, unequal numbers of arms, ties."""
+"""Finite action sets: masks, unequal numbers of arms, ties, arms from a pool."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from posse import FiniteActions
+from posse.actions import PooledActions
 
 
 def draw(
@@ -110,3 +111,48 @@ def test_bad_numbers_are_named() -> None:
         FiniteActions(arms, np.ones((1, 2, 2), dtype=int))
     with pytest.raises(ValueError, match=r"must be \(T, d\) or \(n, T, d\). Got \(3,\)"):
         FiniteActions(np.ones((1, 2, 2, 3))).scores(np.ones(3))
+
+
+def draw_pooled(seed: int, dtype: type = np.float32) -> PooledActions:
+    rng = np.random.default_rng(seed)
+    return PooledActions(rng.standard_normal((11, 5)).astype(dtype), rng.integers(0, 11, (6, 3, 4)))
+
+
+@given(seed=st.integers(0, 10_000), per_round=st.booleans(), dtype=st.sampled_from([np.float32, np.float64]))
+def test_arms_from_a_pool_are_arms(seed: int, per_round: bool, dtype: type) -> None:
+    pooled = draw_pooled(seed, dtype)
+    plain = FiniteActions(pooled.arms)
+    assert_array_equal(plain.arms, pooled.pool[pooled.index])
+    assert (pooled.shape, pooled.n_rounds, pooled.active) == (plain.shape, plain.n_rounds, plain.active)
+    rng = np.random.default_rng(seed)
+    theta = rng.standard_normal((6, 3, 5) if per_round else (3, 5))
+    choice = rng.integers(0, 4, (6, 3))
+    for offered, same, part in (
+        (pooled, plain, theta),
+        (pooled.rounds(2, 5), plain.rounds(2, 5), theta[2:5]),
+    ):
+        part = part if per_round else theta
+        assert_allclose(offered.scores(part), same.scores(part), rtol=1e-12, atol=1e-14)
+        chosen = choice[: offered.n_rounds]
+        assert offered.features(chosen).dtype == np.float64
+        assert_array_equal(offered.features(chosen), same.features(chosen))
+        assert_array_equal(offered.features(chosen), offered.pool[offered.rows(chosen)])
+        # an arm may be on offer twice: both then break the same ties with the same numbers
+        best = offered.argmax(part, np.random.default_rng(1))
+        assert_array_equal(best, same.argmax(part, np.random.default_rng(1)))
+
+
+def test_pools_and_bad_choices_are_named() -> None:
+    pooled = draw_pooled(0)
+    with pytest.raises(ValueError, match="Got arm 4 in round 0 of the block, task 1"):
+        pooled.features(np.array([[0, 4, 0]] * 6))
+    with pytest.raises(ValueError, match=r"arm numbers of shape \(6, 3\)"):
+        pooled.rows(np.zeros((6, 2), dtype=int))
+    with pytest.raises(ValueError, match=r"must be \(T, d\) or \(n, T, d\). Got \(5,\)"):
+        pooled.scores(np.ones(5))
+    with pytest.raises(ValueError, match=r"`index` .* must lie in \[0, 10\]. Got 0 to 11"):
+        PooledActions(pooled.pool, np.array([[[0, 11]]]))
+    with pytest.raises(ValueError, match=r"`index` .* \(n, T, K\). Got float64 of shape \(1, 1, 1\)"):
+        PooledActions(pooled.pool, np.zeros((1, 1, 1)))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`pool` .* floats of shape \(m, d\). Got uint8 of shape \(2, 2\)"):
+        PooledActions(np.ones((2, 2), dtype=np.uint8), pooled.index)

@@ -104,7 +104,7 @@ def test_company_does_not_matter_to_the_last_bit() -> None:
 def test_rounds_do_not_depend_on_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = LearningPolicy(estimator=Ridge(), schedule=Geometric(first=3))
     expected = simulate(small_problem(), policy, horizon=200, seed=1)
-    monkeypatch.setattr(posse.simulation, "CHUNK_ROUNDS", chunk)
+    monkeypatch.setattr(posse.simulation, "_chunk_rounds", lambda problem: chunk)
     found = simulate(small_problem(), policy, horizon=200, seed=1)
     assert_array_equal(found.rounds, expected.rounds)
     assert_allclose(found.regret, expected.regret, rtol=1e-10)
@@ -122,6 +122,13 @@ def test_large_problems_are_dealt_in_smaller_chunks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(posse.simulation, "CHUNK_VALUES", 4 * 6 * 5)
     simulate(small_problem(), Random(), horizon=10, seed=0)
     assert sizes == [4, 4, 2]
+
+
+def test_chunks_of_problems_with_many_features_hold_as_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow, wide = (GaussianProblem(theta=np.ones((3, dim))) for dim in (255, 256))
+    assert [posse.simulation._chunk_rounds(problem) for problem in (narrow, wide)] == [32, 256]
+    monkeypatch.setattr(posse.simulation, "WIDE_CHUNK_VALUES", 40 * 3 * 256)
+    assert posse.simulation._chunk_rounds(wide) == 40
 
 
 def test_seeds_decide_everything() -> None:

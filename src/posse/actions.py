@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -38,8 +39,78 @@ class Actions(Protocol):
         """Return the feature vectors of a choice, (n, T, d)."""
 
 
+class FiniteSets(ABC):
+    """What finite action sets have in common, however they hold their arms.
+
+    A subclass has `arms` (n, T, K, d), the feature vectors on offer, and knows their `shape` without
+    making them. `available` (n, T, K) is False where an arm is not on offer, and None when all are.
+    """
+
+    available: BoolArray | None = None
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int, int]:
+        """The numbers (n, T, K, d) of rounds, tasks, arms and features."""
+
+    @abstractmethod
+    def _products(self, theta: Array) -> Array:
+        """Return <x, theta> of every arm, (n, T, K)."""
+
+    @property
+    def n_rounds(self) -> int:
+        """The number of rounds, n."""
+        return self.shape[0]
+
+    @property
+    def active(self) -> BoolArray | None:
+        """Which tasks have an arm to play, (n, T); None when all do."""
+        return None if self.available is None else np.asarray(self.available.any(axis=2))
+
+    def scores(self, theta: Array) -> Array:
+        """Return <x, theta> of every arm, (n, T, K), minus infinity where an arm is not on offer.
+
+        Parameters
+        ----------
+        theta : (T, d) or (n, T, d)
+        """
+        n, n_tasks, _, dim = self.shape
+        if theta.shape not in ((n_tasks, dim), (n, n_tasks, dim)):
+            raise ValueError(
+                f"theta for arms of shape {self.shape} must be (T, d) or (n, T, d). Got {theta.shape}."
+            )
+        scores = self._products(theta)
+        if self.available is not None:
+            scores[~self.available] = -np.inf
+        return scores
+
+    def argmax(self, theta: Array, rng: np.random.Generator) -> IntArray:
+        """Return the arm with the largest score, (n, T); ties are broken at random.
+
+        Only rounds with a tie consume random numbers, one each, in order of the rounds: the result
+        does not depend on how the rounds are cut into calls.
+        """
+        return choose_best(self.scores(theta), rng)
+
+    def _check(self, choice: IntArray) -> None:
+        n, n_tasks, n_arms, _ = self.shape
+        if np.shape(choice) != (n, n_tasks) or choice.dtype.kind not in "iu":
+            raise ValueError(f"a choice must be arm numbers of shape {(n, n_tasks)}. Got {choice!r}.")
+        wrong = (choice < 0) | (choice >= n_arms)
+        if self.available is not None:
+            inside = np.where(wrong, 0, choice)
+            offered = np.take_along_axis(self.available, inside[..., None], axis=2)[..., 0]
+            wrong = np.where(self.available.any(axis=2), wrong | ~offered, choice != -1)
+        if wrong.any():
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"a choice must be an arm on offer, or -1 where there is none. Got arm {choice[where]} "
+                f"in round {where[0]} of the block, task {where[1]}."
+            )
+
+
 @dataclass(frozen=True, eq=False)
-class FiniteActions:
+class FiniteActions(FiniteSets):
     """Finite action sets: K arms with d features each.
 
     Attributes
@@ -72,66 +143,97 @@ class FiniteActions:
             raise ValueError(f"`available` of FiniteActions must have shape {expected}. Got {found}.")
 
     @property
-    def n_rounds(self) -> int:
-        """The number of rounds, n."""
-        return int(self.arms.shape[0])
-
-    @property
-    def active(self) -> BoolArray | None:
-        """Which tasks have an arm to play, (n, T); None when all do."""
-        return None if self.available is None else np.asarray(self.available.any(axis=2))
+    def shape(self) -> tuple[int, int, int, int]:
+        """The numbers (n, T, K, d) of rounds, tasks, arms and features."""
+        n, n_tasks, n_arms, dim = self.arms.shape
+        return n, n_tasks, n_arms, dim
 
     def rounds(self, start: int, stop: int) -> FiniteActions:
         """Return the action sets of the rounds start, ..., stop - 1, without copying."""
         available = None if self.available is None else self.available[start:stop]
         return FiniteActions(self.arms[start:stop], available)
 
-    def scores(self, theta: Array) -> Array:
-        """Return <x, theta> of every arm, (n, T, K), minus infinity where an arm is not on offer.
-
-        Parameters
-        ----------
-        theta : (T, d) or (n, T, d)
-        """
-        if theta.shape not in (self.arms.shape[1:4:2], (*self.arms.shape[:2], self.arms.shape[3])):
-            raise ValueError(
-                f"theta for arms of shape {self.arms.shape} must be (T, d) or (n, T, d). Got {theta.shape}."
-            )
-        scores: Array = np.vecdot(self.arms, theta[..., None, :])
-        if self.available is not None:
-            scores[~self.available] = -np.inf
-        return scores
-
-    def argmax(self, theta: Array, rng: np.random.Generator) -> IntArray:
-        """Return the arm with the largest score, (n, T); ties are broken at random.
-
-        Only rounds with a tie consume random numbers, one each, in order of the rounds: the result
-        does not depend on how the rounds are cut into calls.
-        """
-        return choose_best(self.scores(theta), rng)
-
     def features(self, choice: IntArray) -> Array:
         """Return the feature vectors of the chosen arms, (n, T, d), if they are on offer."""
-        n, n_tasks, n_arms, dim = self.arms.shape
+        n, n_tasks, n_arms, dim = self.shape
         self._check(choice)
         rows = np.arange(n * n_tasks).reshape(n, n_tasks) * n_arms + np.maximum(choice, 0)
         return np.asarray(self.arms.reshape(-1, dim).take(rows, axis=0))
 
-    def _check(self, choice: IntArray) -> None:
-        n, n_tasks, n_arms, _ = self.arms.shape
-        if np.shape(choice) != (n, n_tasks) or choice.dtype.kind not in "iu":
-            raise ValueError(f"a choice must be arm numbers of shape {(n, n_tasks)}. Got {choice!r}.")
-        wrong = (choice < 0) | (choice >= n_arms)
-        if self.available is not None:
-            inside = np.where(wrong, 0, choice)
-            offered = np.take_along_axis(self.available, inside[..., None], axis=2)[..., 0]
-            wrong = np.where(self.available.any(axis=2), wrong | ~offered, choice != -1)
-        if wrong.any():
-            where = tuple(int(i) for i in np.argwhere(wrong)[0])
-            raise ValueError(
-                f"a choice must be an arm on offer, or -1 where there is none. Got arm {choice[where]} "
-                f"in round {where[0]} of the block, task {where[1]}."
-            )
+    def _products(self, theta: Array) -> Array:
+        return np.asarray(np.vecdot(self.arms, theta[..., None, :]))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledActions(FiniteSets):
+    """Finite action sets whose arms are rows of one pool: only the row numbers differ from round to round.
+
+    Attributes
+    ----------
+    pool : (m, d)
+        Feature vectors, shared by all rounds and tasks and never copied as a whole. They may be of
+        float32, to halve the memory; what is computed from them is of float64.
+    index : (n, T, K)
+        The rows on offer.
+
+    Examples
+    --------
+    >>> pool = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 3.0]], dtype=np.float32)
+    >>> offered = PooledActions(pool, np.array([[[0, 2]], [[0, 1]]]))
+    >>> choice = offered.argmax(np.array([[0.2, 0.5]]), np.random.default_rng(0))
+    >>> offered.rows(choice)
+    array([[2],
+           [1]])
+    """
+
+    pool: NDArray[np.floating[Any]]
+    index: IntArray
+
+    def __post_init__(self) -> None:
+        if self.pool.ndim != 2 or self.pool.dtype.kind != "f":
+            found = f"{self.pool.dtype} of shape {self.pool.shape}"
+            raise ValueError(f"`pool` of PooledActions must be floats of shape (m, d). Got {found}.")
+        if self.index.ndim != 3 or self.index.dtype.kind not in "iu":
+            found = f"{self.index.dtype} of shape {self.index.shape}"
+            raise ValueError(f"`index` of PooledActions must be integers of shape (n, T, K). Got {found}.")
+        if self.index.size and not (self.index.min() >= 0 and self.index.max() < len(self.pool)):
+            found = f"{self.index.min()} to {self.index.max()}"
+            raise ValueError(f"`index` of PooledActions must lie in [0, {len(self.pool) - 1}]. Got {found}.")
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """The numbers (n, T, K, d) of rounds, tasks, arms and features."""
+        n, n_tasks, n_arms = self.index.shape
+        return n, n_tasks, n_arms, self.pool.shape[1]
+
+    @property
+    def arms(self) -> Array:
+        """The feature vectors on offer, (n, T, K, d): copied from the pool at every call."""
+        return self.pool[self.index].astype(np.float64)
+
+    def rounds(self, start: int, stop: int) -> PooledActions:
+        """Return the action sets of the rounds start, ..., stop - 1, without copying."""
+        return PooledActions(self.pool, self.index[start:stop])
+
+    def rows(self, choice: IntArray) -> IntArray:
+        """Return the rows of the pool that are chosen, (n, T), if they are on offer."""
+        self._check(choice)
+        return np.take_along_axis(self.index, choice[..., None], axis=2)[..., 0]
+
+    def features(self, choice: IntArray) -> Array:
+        """Return the feature vectors of the chosen arms, (n, T, d), if they are on offer."""
+        by_task = self.rows(choice).T
+        features = np.empty((*by_task.shape, self.pool.shape[1]))
+        for task, rows in enumerate(by_task):
+            features[task] = self.pool[rows]
+        return features.transpose(1, 0, 2)
+
+    def _products(self, theta: Array) -> Array:
+        products = np.empty(self.index.shape)
+        # task by task: a copy of all arms at once takes three times as long
+        for task in range(self.index.shape[1]):
+            products[:, task] = np.vecdot(self.pool[self.index[:, task]], theta[..., task, None, :])
+        return products
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,6 +137,31 @@ def whitener(gram: Array) -> tuple[Array, Array]:
     return np.asarray(transform), np.asarray(completed)
 
 
+def low_rank_factors(matrices: Array) -> Array | None:
+    """Return L_t (T, d, m) with L_t L_t' = G_t, if that makes products with the G_t cheaper; else None.
+
+    Pivoted Cholesky factors of positive semi-definite matrices, padded with zeros to the largest rank m.
+
+    Examples
+    --------
+    >>> low_rank_factors(np.ones((1, 4, 4)))[0].ravel()
+    array([1., 1., 1., 1.])
+    >>> low_rank_factors(np.eye(4)[None]) is None
+    True
+    """
+    dim = matrices.shape[1]
+    factors = np.zeros((len(matrices), dim, dim // 2))
+    largest = 0
+    for matrix, factor in zip(matrices, factors, strict=True):
+        tol = RANK_TOLERANCE * matrix.diagonal().max()
+        lower, order, rank, _ = scipy.linalg.lapack.dpstrf(matrix, lower=1, tol=tol)
+        if 2 * rank > dim:
+            return None
+        factor[order - 1, :rank] = np.tril(lower)[:, :rank]
+        largest = max(largest, rank)
+    return np.ascontiguousarray(factors[:, :, :largest])
+
+
 def largest_sine(basis: Array, estimate: Array) -> float:
     """Return the sine of the largest angle between the spans of two matrices with orthonormal columns.
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from posse.catalogue import POLICIES
-from posse.results import final_rounds, summarise, write_atomically
+from posse.files import write_atomically
+from posse.results import final_rounds, summarise
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers say the same again.
 STYLES = {

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from posse.catalogue import POLICIES
 from posse.experiments import COMPARISONS, FIGURES, Claim
+from posse.files import write_atomically
 from posse.plots import (
     draw_regret_against_round,
     draw_regret_against_tasks,
@@ -21,7 +22,7 @@ from posse.plots import (
     regret_against_tasks,
     save,
 )
-from posse.results import write_atomically, write_json
+from posse.results import write_json
 
 
 @dataclass(frozen=True)

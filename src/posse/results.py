@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from posse.files import write_atomically
+
 CONFIDENCE = 0.95
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under a temporary name and rename it, so that it is whole or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_table(path: Path, table: pl.DataFrame) -> None:

@@ -20,6 +20,10 @@ from posse.validation import Array, BoolArray, IntArray, check_integer
 # Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
 CHUNK_ROUNDS = 32
 CHUNK_VALUES = 2**21
+# From this many features on, in chunks of d rounds and of about this many values: only then does it cost
+# less to add the T x d x d statistics of a chunk than to make them.
+WIDE = 256
+WIDE_CHUNK_VALUES = 2**25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,8 +156,14 @@ def check_checkpoints(checkpoints: ArrayLike, horizon: int) -> IntArray:
     return marks.astype(np.intp)
 
 
-def _rounds_at_once(problem: Problem) -> int:
-    return max(1, CHUNK_VALUES // (problem.n_tasks * problem.dim))
+def _rounds_at_once(problem: Problem, values: int) -> int:
+    return max(1, values // (problem.n_tasks * problem.dim))
+
+
+def _chunk_rounds(problem: Problem) -> int:
+    if problem.dim >= WIDE:
+        return min(problem.dim, _rounds_at_once(problem, WIDE_CHUNK_VALUES))
+    return min(CHUNK_ROUNDS, _rounds_at_once(problem, CHUNK_VALUES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +182,7 @@ def _deal(
 ) -> Iterator[_Chunk]:
     """Yield all rounds in chunks; while one is played, a thread deals the next."""
     actions_rng, noise_rng = generator(actions_seed), generator(noise_seed)
-    size = min(CHUNK_ROUNDS, _rounds_at_once(problem))
+    size = _chunk_rounds(problem)
 
     def deal(start: int) -> _Chunk:
         clock = time.perf_counter()
@@ -220,7 +230,7 @@ class _Player:
             choice = self.policy.select(self.state, offered, self.rng)
             means = self.problem.mean_rewards(offered, choice)
             rewards = self.problem.rewards(means, chunk.noise[done:stop])
-            self.statistics += self.policy.statistics.of(offered.features(choice), rewards, offered.active)
+            self._keep(self.policy.statistics.of(offered.features(choice), rewards, offered.active))
             self._record(start + done, chunk.best[done:stop] - means, offered.active)
             self._learn_at(start + stop)
             done = stop
@@ -236,7 +246,7 @@ class _Player:
         while done < horizon:
             left = self.block_end - done
             # at least two rounds, so that a choice of length one means one action for the whole block
-            offered = problem.actions(min(left, max(2, _rounds_at_once(problem))), actions_rng)
+            offered = problem.actions(min(left, max(2, _rounds_at_once(problem, CHUNK_VALUES))), actions_rng)
             choice = self.policy.select(self.state, offered, self.rng)
             features = offered.features(choice)
             means = problem.mean_rewards(offered, choice)
@@ -244,16 +254,20 @@ class _Player:
                 total, square = problem.noise_totals(left, noise_rng)
                 rewards = left * means[0] + total
                 squares = left * means[0] ** 2 + 2 * means[0] * total + square
-                self.statistics += self.policy.statistics.repeated(features[0], left, rewards, squares)
+                self._keep(self.policy.statistics.repeated(features[0], left, rewards, squares))
                 self._record(done, np.broadcast_to(best - means, (left, len(best))), None)
                 done += left
             else:
                 rewards = problem.rewards(means, problem.noise(offered.n_rounds, noise_rng))
-                self.statistics += self.policy.statistics.of(features, rewards)
+                self._keep(self.policy.statistics.of(features, rewards))
                 self._record(done, best - means, None)
                 done += offered.n_rounds
             self._learn_at(done)
         self.seconds += time.perf_counter() - clock
+
+    def _keep(self, seen: Any) -> None:
+        # large statistics are worth not adding to zeros
+        self.statistics = seen if self.statistics is self.nothing else self.statistics + seen
 
     def _learn_at(self, done: int) -> None:
         if done == self.block_end:

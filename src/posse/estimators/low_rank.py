@@ -8,14 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from posse.estimators.estimate import Certificate, Estimate
-from posse.estimators.subspace_newton import SubspaceProblem, apply, evaluate
-from posse.estimators.subspace_search import search
-from posse.linalg import PIVOT_TOLERANCE, graded_qr, whitener
+from posse.estimators.ridge import Ridge
+from posse.estimators.subspace_newton import Minimum, SubspaceProblem, apply, evaluate
+from posse.estimators.subspace_search import follow, search
+from posse.linalg import PIVOT_TOLERANCE, graded_qr, low_rank_factors, whitener
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_integer, check_number
 
 TOLERANCE = 1e-7
 MAX_ITER = 200
+# Above this many features one descent costs seconds: penalties are lowered instead of trying many starts.
+WIDE = 256
+# A ridge this small, relative to the mean eigenvalue of X_t'X_t, stands for the minimum norm.
+VANISHING = 1e-6
 
 
 class ConvergenceWarning(UserWarning):
@@ -27,9 +32,7 @@ class LowRank:
     """Least squares over parameters of rank k: the joint estimate of Algorithm 1.
 
     Minimises sum_t |y_t - X_t B w_t|^2 over B (d x k, orthonormal columns) and w_1, ..., w_T. Where
-    the data leave a task's weights free, those of least norm in the subspace found are returned; a task
-    without data gets 0. With fewer rounds than unknowns many subspaces fit exactly, and the one returned
-    need not be that of least norm.
+    the data leave a choice, theta of least norm is meant; a task without data gets 0.
 
     Parameters
     ----------
@@ -40,7 +43,7 @@ class LowRank:
     n_starts : int
         The problem is not convex. Descents begin from a spectral start and from random ones, in
         batches, until eight independent ones agree on the best end or this many were tried. With 1, the
-        spectral start alone is used.
+        spectral start alone is used. Wide or short data have one start; see the notes.
 
     Examples
     --------
@@ -59,6 +62,13 @@ class LowRank:
     minimised by a trust-region Newton method with exact Hessian products, in coordinates where the
     mean Gram matrix is the identity. The answer is equivariant to rotations of the features and to the
     order of tasks, follows the units of features and rewards, and is the same in every call.
+
+    Data are short if they have no more rounds than the k (d + T - k) unknowns: many subspaces then fit
+    exactly, and the least norm decides. Data are wide if d exceeds 256: a descent then takes seconds,
+    and the many directions that real features hardly use make least squares ill-posed. For both, the
+    penalty is lowered from the mean eigenvalue of X_t'X_t by factors of ten, each minimum being the start
+    of the next descent, down to `penalty`, or to a millionth of that eigenvalue: it stands for the
+    minimum norm.
 
     Theorem 1 asks for the global minimum. No method is known to find it always; "no lower value found
     from many starts" is what this one offers.
@@ -89,15 +99,14 @@ class LowRank:
         n_tasks, dim = statistics.moment.shape
         most = f"min(dim={dim}, n_tasks={n_tasks})"
         check_integer("`rank` of LowRank", self.rank, 1, min(dim, n_tasks), high_name=most)
-        problem, estimates = _whitened(statistics, self.penalty)
-        if self.rank < min(estimates.shape):
-            end = search(
-                problem, estimates, self.rank, n_starts=self.n_starts, tol=TOLERANCE, max_iter=MAX_ITER
-            )
+        path = _penalty_path(statistics, self.rank, self.penalty)
+        first = _whitened(statistics, path[0])
+        if self.rank < min(first.transform.shape[1], n_tasks):
+            problem, end = self._search(first, statistics, path)
             basis, weights, objective = _restore(problem, end.coordinates)
             certificate = Certificate(objective, end.gradient_norm, end.n_iter, end.converged)
         else:
-            basis, weights, objective = self._unrestricted(problem)
+            basis, weights, objective = self._unrestricted(statistics)
             certificate = Certificate(objective, 0.0, 0, converged=True)
         if not certificate.converged:
             warnings.warn(
@@ -108,25 +117,61 @@ class LowRank:
             )
         return Estimate(weights @ basis.T, basis=basis, weights=weights, certificate=certificate)
 
-    def _unrestricted(self, problem: SubspaceProblem) -> tuple[Array, Array, float]:
+    def _search(
+        self, first: SubspaceProblem, statistics: GramStatistics, path: list[float]
+    ) -> tuple[SubspaceProblem, Minimum]:
+        """Return the problem that was solved last, and its minimum."""
+        estimates = _own_estimates(first)
+        if len(path) == 1:
+            end = search(
+                first, estimates, self.rank, n_starts=self.n_starts, tol=TOLERANCE, max_iter=MAX_ITER
+            )
+            return first, end
+        factor = low_rank_factors(statistics.gram)
+        stages = [_whitened(statistics, penalty, factor) for penalty in path]
+        return stages[-1], follow(stages, estimates, self.rank, tol=TOLERANCE, max_iter=MAX_ITER)
+
+    def _unrestricted(self, statistics: GramStatistics) -> tuple[Array, Array, float]:
         """Solve each task alone, where the rank is no restriction."""
-        basis, weights, objective = _restore(problem, np.eye(problem.transform.shape[1]))
-        if basis.shape[1] > self.rank:
-            basis, mixing = graded_qr(basis @ weights.T)
-            weights = mixing.T
+        theta = Ridge(penalty=self.penalty).fit(statistics).theta
+        basis, mixing = graded_qr(theta.T)
+        basis, weights = basis[:, : self.rank], mixing[: self.rank].T
         size = basis.shape[1]
         complement = np.linalg.qr(basis, mode="complete")[0][:, size : self.rank]
+        objective = max(float(statistics.square.sum() - np.vdot(theta, statistics.moment)), 0.0)
         return np.hstack([basis, complement]), np.pad(weights, ((0, 0), (0, self.rank - size))), objective
 
 
-def _whitened(statistics: GramStatistics, penalty: float) -> tuple[SubspaceProblem, Array]:
-    """Return the problem, and each task's own estimate, shrunk by the mean Gram matrix, whitened."""
-    gram = statistics.gram + penalty * np.eye(statistics.dim) if penalty > 0 else statistics.gram
-    mean_gram = gram.mean(axis=0)
-    transform, completed = whitener(mean_gram)
-    estimates = np.linalg.solve(gram + completed, statistics.moment[:, :, None])[:, :, 0]
-    problem = SubspaceProblem(gram, statistics.moment, float(statistics.square.sum()), transform)
-    return problem, np.asarray(estimates @ (mean_gram @ transform))
+def _penalty_path(statistics: GramStatistics, rank: int, penalty: float) -> list[float]:
+    """Return the penalties to pass through, largest first: one alone, unless data are wide or short."""
+    n_tasks, dim = statistics.moment.shape
+    short = np.minimum(statistics.count, dim).sum() <= rank * (dim + n_tasks - rank)
+    size = float(np.einsum("tii->", statistics.gram)) / (n_tasks * dim)
+    last = max(penalty, VANISHING * size)
+    if not (short or dim > WIDE) or last >= size:
+        return [penalty]
+    n_stages = 1 + int(np.ceil(np.log10(size / last)))
+    return [*np.geomspace(size, last, n_stages)[:-1].tolist(), last]
+
+
+def _whitened(statistics: GramStatistics, penalty: float, factor: Array | None = None) -> SubspaceProblem:
+    """Return the problem in coordinates that whiten its mean Gram matrix."""
+    transform, _ = whitener(_mean_gram(statistics.gram, penalty))
+    total = float(statistics.square.sum())
+    return SubspaceProblem(statistics.gram, statistics.moment, total, transform, penalty, factor)
+
+
+def _own_estimates(problem: SubspaceProblem) -> Array:
+    """Return each task's own estimate, shrunk by the mean Gram matrix, in whitened coordinates."""
+    mean_gram = _mean_gram(problem.gram, problem.penalty)
+    _, completed = whitener(mean_gram)
+    completed[np.diag_indices_from(completed)] += problem.penalty
+    estimates = np.linalg.solve(problem.gram + completed, problem.moment[:, :, None])[:, :, 0]
+    return np.asarray(estimates @ (mean_gram @ problem.transform))
+
+
+def _mean_gram(gram: Array, penalty: float) -> Array:
+    return np.asarray(gram.mean(axis=0) + penalty * np.eye(gram.shape[1]))
 
 
 def _restore(problem: SubspaceProblem, coordinates: Array) -> tuple[Array, Array, float]:

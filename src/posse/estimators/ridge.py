@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from posse.estimators.estimate import Estimate
-from posse.linalg import solve_symmetric
+from posse.linalg import PIVOT_TOLERANCE, solve_symmetric
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_array, check_choice, check_number
 
@@ -55,6 +55,9 @@ class Ridge:
         """Estimate theta of every task; with no data it is zero."""
         if not isinstance(self.penalty, str):
             shifted = statistics.gram + self.penalty * np.eye(statistics.dim)
+            largest = float(np.einsum("tii->ti", shifted).max())
+            if self.penalty > PIVOT_TOLERANCE * statistics.dim * largest:
+                return Estimate(np.linalg.solve(shifted, statistics.moment[:, :, None])[:, :, 0])
             return Estimate(solve_symmetric(shifted, statistics.moment))
         values, vectors = np.linalg.eigh(statistics.gram)
         values = np.maximum(values, 0.0)

@@ -11,8 +11,9 @@ of B alone. With r_t = b_t - G_t B w_t, half its gradient and half its Hessian a
     Hessian[V] = sum_t G_t (V w_t - B u_t) w_t' + r_t u_t',                           (3)
     u_t = M_t^-1 (B'G_t V w_t - V'r_t).
 
-The basis moves in whitened coordinates: B = A C with A'(mean of G_t)A = I and C orthonormal (r x k),
-directions orthogonal to C. Only such small matrices are mapped, the G_t stay as they are.
+With a penalty, G_t + penalty I takes the place of G_t. The basis moves in whitened coordinates:
+B = A C with A'(mean of G_t)A = I and C orthonormal (r x k), directions orthogonal to C. Only such small
+matrices are mapped, the G_t stay as they are.
 
 Every array of `Points` has a leading axis of starts, which all move together.
 """
@@ -43,12 +44,23 @@ class SubspaceProblem:
         The sum of all squared rewards, which is f at W = 0.
     transform : (d, r)
         A, which maps whitened coordinates to the features'.
+    penalty : float
+        Added to every eigenvalue of every G_t.
+    factor : (T, d, m), optional
+        L_t with L_t L_t' = G_t, where m is so much smaller than d that products are faster with it.
     """
 
     gram: Array
     moment: Array
     total: float
     transform: Array
+    penalty: float = 0.0
+    factor: Array | None = None
+
+    def times_gram(self, rows: Array) -> Array:
+        """Return v'(G_t + penalty I) for a stack of rows v, (T, s, d)."""
+        product = rows @ self.gram if self.factor is None else rows @ self.factor @ self.factor.mT
+        return product + self.penalty * rows if self.penalty > 0.0 else product
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +145,7 @@ def evaluate(problem: SubspaceProblem, coordinates: Array) -> Points:
     map of the features nor a scaling of the rewards changes it.
     """
     basis = problem.transform @ coordinates
-    gram_basis = basis.mT[:, None] @ problem.gram
+    gram_basis = problem.times_gram(basis.mT[:, None])
     inverse = semi_inverse(gram_basis @ basis[:, None])
     moment = problem.moment @ basis
     weights = apply(inverse, moment)
@@ -159,7 +171,7 @@ def hessian_product(problem: SubspaceProblem, points: Points, direction: Array) 
     change = apply(points.gram_basis, shift) - points.residual @ moved
     change = apply(points.inverse, change)
     shift -= change @ points.basis.mT
-    curved = (shift.swapaxes(0, 1) @ problem.gram).swapaxes(0, 1)
+    curved = problem.times_gram(shift.swapaxes(0, 1)).swapaxes(0, 1)
     product = curved.mT @ points.weights + points.residual.mT @ change
     return _tangent(points.coordinates, problem.transform.T @ product)
 

@@ -1,8 +1,10 @@
-"""Global search over subspaces: descents from many starts, until they agree on the best end."""
+"""Global search over subspaces: many starts until they agree, or one start and a falling penalty."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +23,7 @@ _FRESH = 2  # of a later batch: independent of what was found
 _HITS = 8  # independent starts that must end at the best value
 _AGREEMENT = 1e-6  # objectives closer than this, relative to the total, are one minimum
 _SPREAD = 2.0  # size of a perturbation relative to the basis
+_STAGE_TOL = 1e-2  # of a stage before the last, relative to the root of its share of the total
 
 
 class Starts:
@@ -90,6 +93,25 @@ def search(
         batch += [starts.crossed(ranking[:6]) for _ in range(3)]
     (end,) = descend(problem, best.coordinates[None], tol, max_iter)
     return replace(end, n_iter=best.n_iter + end.n_iter)
+
+
+def follow(
+    stages: Sequence[SubspaceProblem], estimates: Array, rank: int, *, tol: float, max_iter: int
+) -> Minimum:
+    """Descend from the spectral start through problems that change little from one to the next.
+
+    The stages have falling penalties, by about a factor of ten, which lowers the objective by no more.
+    `estimates` (T, r) are the tasks' own, in the whitened coordinates of the first.
+    """
+    start, goal, n_iter = Starts(estimates, rank).spectral, _STAGE_TOL, 0
+    for problem, following in pairwise(stages):
+        (end,) = descend(problem, start[None], goal, max_iter)
+        basis = problem.transform @ end.coordinates
+        start = np.asarray(np.linalg.lstsq(following.transform, basis)[0], dtype=np.float64)
+        goal = _STAGE_TOL * float(np.sqrt(0.1 * max(end.objective, 0.0) / (problem.total or 1.0)))
+        n_iter += end.n_iter
+    (end,) = descend(stages[-1], start[None], tol, max_iter)
+    return replace(end, n_iter=n_iter + end.n_iter)
 
 
 def distinct(minima: list[Minimum], gap: float) -> list[Minimum]:
