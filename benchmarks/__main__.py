@@ -18,6 +18,7 @@ def everything(context: typer.Context) -> None:
     """Measure everything, if no part is named."""
     if context.invoked_subcommand is None:
         low_rank_speed()
+        low_rank_wide()
         simulator()
         low_rank_quality()
 
@@ -39,6 +40,16 @@ def low_rank_speed(
     """Time LowRank beside SciPy's L-BFGS, and for more and more tasks."""
     console.print(low_rank.speed(seeds, repeats))
     console.print(low_rank.scaling(repeats))
+
+
+@app.command()
+def low_rank_wide(
+    repeats: Annotated[int, typer.Option(help="Times LowRank is fitted.")] = 1,
+    max_iter: Annotated[int, typer.Option(help="Iterations that L-BFGS may take.")] = 3000,
+) -> None:
+    """Time LowRank on the pixels of pairs of digits, beside SciPy's L-BFGS."""
+    for table in low_rank.wide(repeats, max_iter):
+        console.print(table)
 
 
 @app.command()

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import warnings
+from collections.abc import Callable
+
 import numpy as np
 from joblib import Parallel, delayed
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import median_seconds
-from benchmarks.reference import best_of_restarts, instance, joint_lbfgs, least_squares_weights
-from posse import GramStatistics, LowRank
-from posse.estimators import Certificate
-from posse.estimators.low_rank import _whitened
+from benchmarks.reference import (
+    best_of_restarts,
+    image_pairs,
+    instance,
+    joint_lbfgs,
+    least_squares_weights,
+    random_play,
+)
+from posse import Estimate, GramStatistics, LowRank
+from posse.estimators import Certificate, ConvergenceWarning
+from posse.estimators.low_rank import _own_estimates, _penalty_path, _whitened
 from posse.estimators.subspace_search import Starts
 from posse.validation import Array
 
@@ -62,11 +73,11 @@ def quality(instances: int, jobs: int) -> Table:
     return table
 
 
-def spectral_start(statistics: GramStatistics, rank: int) -> tuple[Array, Array]:
+def spectral_start(statistics: GramStatistics, rank: int, penalty: float = 0.0) -> tuple[Array, Array]:
     """Return the basis and weights from which LowRank begins, for L-BFGS to begin from too."""
-    problem, estimates = _whitened(statistics, 0.0)
-    basis = np.linalg.qr(problem.transform @ Starts(estimates, rank).spectral)[0]
-    return basis, least_squares_weights(statistics, basis)
+    problem = _whitened(statistics, _penalty_path(statistics, rank, penalty)[0])
+    basis = np.linalg.qr(problem.transform @ Starts(_own_estimates(problem), rank).spectral)[0]
+    return basis, least_squares_weights(statistics, basis, penalty)
 
 
 def speed(seeds: int, repeats: int) -> Table:
@@ -114,3 +125,68 @@ def scaling(repeats: int) -> Table:
             seconds, _ = median_seconds(repeats, certificate, statistics, 5, 1)
             table.add_row(str(n_tasks), f"{1e3 * seconds:.0f} ms", f"{1e6 * seconds / n_tasks:.0f} µs")
     return table
+
+
+def wide(repeats: int, max_iter: int) -> tuple[Table, Table]:
+    """Time a fit of real features beside L-BFGS from the same start, and show what fits of images reach.
+
+    L-BFGS runs until it is within 1e-6 of LowRank's objective; both pay for the start, one BLAS thread.
+    """
+    pairs, source = image_pairs()
+    penalty = 1e-3
+    fits = Table("rounds", "penalty", "time", "objective", "gradient norm", "converged", "steps", "|theta|")
+    fits.title = f"LowRank, d = {pairs.dim}, T = {pairs.n_tasks}, k = 10: {source}"
+    with threadpool_limits(limits=1):
+        few = random_play(pairs, 100, seed=0)
+        add_fit(fits, repeats, few, 100, 0.0)
+        statistics = random_play(pairs, 900, seed=0)
+        seconds, found = add_fit(fits, repeats, statistics, 900, penalty)
+        start, begin = median_seconds(repeats, spectral_start, statistics, 10, penalty)
+        goal = (1 + 1e-6) * found.objective
+        lbfgs, other = median_seconds(
+            1, lambda: joint_lbfgs(statistics, *begin, penalty=penalty, goal=goal, max_iter=max_iter)
+        )
+        used, statistics_size = peak_megabytes(lambda: fit_quietly(statistics, penalty)), statistics.gram.nbytes
+    race = Table("", "", title=f"Beside L-BFGS, 900 rounds, penalty {penalty:g}", show_header=False)
+    race.add_row("LowRank", f"{seconds:.1f} s")
+    race.add_row("L-BFGS, with the start", f"{lbfgs + start:.1f} s")
+    race.add_row("ratio", f"{(lbfgs + start) / seconds:.1f}" + ("" if other.fun <= goal else " when it stopped"))
+    race.add_row("excess of L-BFGS's objective", f"{other.fun / found.objective - 1:+.1e}")
+    race.add_row("iterations and evaluations of L-BFGS", f"{other.nit}, {other.nfev}")
+    race.add_row("peak of LowRank's own arrays", f"{used:.0f} MB, statistics {statistics_size / 1e6:.0f} MB")
+    return fits, race
+
+
+def add_fit(
+    table: Table, repeats: int, statistics: GramStatistics, n_rounds: int, penalty: float
+) -> tuple[float, Certificate]:
+    """Fit and write down how it went; return the time and the certificate."""
+    seconds, estimate = median_seconds(repeats, fit_quietly, statistics, penalty)
+    found = estimate.certificate
+    assert found is not None
+    table.add_row(
+        str(n_rounds),
+        f"{penalty:g}",
+        f"{seconds:.1f} s",
+        f"{found.objective:.6g}",
+        f"{found.gradient_norm:.1e}",
+        str(found.converged),
+        str(found.n_iter),
+        f"{np.linalg.norm(estimate.theta):.4g}",
+    )
+    return seconds, found
+
+
+def fit_quietly(statistics: GramStatistics, penalty: float) -> Estimate:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says it
+        return LowRank(rank=10, penalty=penalty).fit(statistics)
+
+
+def peak_megabytes(call: Callable[[], object]) -> float:
+    """Return the most memory that NumPy's arrays took during a call, above what there was before."""
+    tracemalloc.start()
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 1e6

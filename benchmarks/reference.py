@@ -1,11 +1,14 @@
-"""What LowRank is measured against: SciPy's L-BFGS on (B, W) jointly, and instances to solve."""
+"""What LowRank is measured against: SciPy's L-BFGS on (B, W) jointly, and problems to solve."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 from scipy.optimize import OptimizeResult, minimize
 
 from posse import GaussianProblem, GramStatistics
+from posse.data import DataError, load_images
+from posse.problems import ClassPairs
 from posse.validation import Array
 
 
@@ -22,10 +25,43 @@ def instance(dim: int, rank: int, n_tasks: int, n_rounds: int, seed: int) -> Gra
     return statistics
 
 
+def image_pairs() -> tuple[ClassPairs, str]:
+    """Return the 45 pairs of MNIST's digits, or of blurred noise where MNIST cannot be had, and which."""
+    try:
+        found = load_images("mnist")
+    except DataError:
+        rng = np.random.default_rng(0)
+        labels = np.repeat(np.arange(10), 300)
+        fields = 4.0 * rng.standard_normal((10, 28, 28))[labels] + rng.standard_normal((3000, 28, 28))
+        fields = gaussian_filter(fields, (0, 2, 2)).reshape(3000, 784)
+        images = np.clip(fields - np.quantile(fields, 0.7), 0.0, None)
+        return ClassPairs(images=images, labels=labels, scaling="norm"), "blurred noise"
+    return ClassPairs(images=found.images, labels=found.labels, scaling="norm"), found.title
+
+
+def random_play(problem: ClassPairs, n_rounds: int, seed: int) -> GramStatistics:
+    """Return the statistics of arms chosen at random."""
+    rng = np.random.default_rng(seed)
+    statistics = GramStatistics.zeros(problem.n_tasks, problem.dim)
+    for _ in range(0, n_rounds, 100):
+        actions = problem.actions(100, rng)
+        choice = rng.integers(2, size=(100, problem.n_tasks))
+        statistics += GramStatistics.of(actions.features(choice), problem.mean_rewards(actions, choice))
+    return statistics
+
+
 def joint_lbfgs(
-    statistics: GramStatistics, basis: Array, weights: Array, *, ftol: float = 1e-15, gtol: float = 1e-7
+    statistics: GramStatistics,
+    basis: Array,
+    weights: Array,
+    *,
+    penalty: float = 0.0,
+    goal: float = -np.inf,
+    max_iter: int = 20_000,
+    ftol: float = 1e-15,
+    gtol: float = 1e-7,
 ) -> OptimizeResult:
-    """Minimise the residual sum of squares over (B, W) together, from a given start."""
+    """Minimise LowRank's objective over (B, W) together, from a given start, until it is at most `goal`."""
     gram, moment, total = statistics.gram, statistics.moment, statistics.square.sum()
     n_tasks, (dim, rank) = len(moment), basis.shape
     size = dim * rank
@@ -33,14 +69,18 @@ def joint_lbfgs(
     def objective(flat: Array) -> tuple[float, Array]:
         B, W = flat[:size].reshape(dim, rank), flat[size:].reshape(n_tasks, rank)
         theta = W @ B.T
-        error = (gram @ theta[:, :, None])[:, :, 0] - moment
+        error = (gram @ theta[:, :, None])[:, :, 0] + penalty * theta - moment
         value = float(np.vdot(theta, error - moment) + total)
         error *= 2.0
         return value, np.concatenate([(error.T @ W).ravel(), (error @ B).ravel()])
 
+    def stop(intermediate_result: OptimizeResult) -> None:
+        if intermediate_result.fun <= goal:
+            raise StopIteration
+
     start = np.concatenate([basis.ravel(), weights.ravel()])
-    options = {"maxiter": 20_000, "maxfun": 80_000, "ftol": ftol, "gtol": gtol}
-    return minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": ftol, "gtol": gtol}
+    return minimize(objective, start, jac=True, method="L-BFGS-B", callback=stop, options=options)
 
 
 def best_of_restarts(statistics: GramStatistics, rank: int, restarts: int, seed: int) -> float:
@@ -53,7 +93,7 @@ def best_of_restarts(statistics: GramStatistics, rank: int, restarts: int, seed:
     return float(min(values))
 
 
-def least_squares_weights(statistics: GramStatistics, basis: Array) -> Array:
-    """Return the best weights for a basis."""
-    inside = basis.T @ statistics.gram @ basis
+def least_squares_weights(statistics: GramStatistics, basis: Array, penalty: float = 0.0) -> Array:
+    """Return the best weights for an orthonormal basis."""
+    inside = basis.T @ statistics.gram @ basis + penalty * np.eye(basis.shape[1])
     return np.asarray(np.linalg.solve(inside, (statistics.moment @ basis)[:, :, None])[:, :, 0])

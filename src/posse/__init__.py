@@ -1,6 +1,7 @@
 """posse: many bandits, one representation."""
 
 from posse.actions import EllipsoidActions, FiniteActions
+from posse.data import ImageSet, load_images
 from posse.estimators import (
     Estimate,
     LowRank,
@@ -13,6 +14,7 @@ from posse.estimators import (
 from posse.policies import (
     E2TC,
     PEGE,
+    At,
     DoublyExponential,
     Every,
     Geometric,
@@ -25,7 +27,7 @@ from posse.policies import (
     OracleGreedy,
     Random,
 )
-from posse.problems import EllipsoidProblem, GaussianProblem
+from posse.problems import ClassPairs, EllipsoidProblem, GaussianProblem
 from posse.simulation import Trace, simulate, simulate_all
 from posse.statistics import GramStatistics
 
@@ -34,6 +36,8 @@ __version__ = "0.1.0"
 __all__ = [
     "E2TC",
     "PEGE",
+    "At",
+    "ClassPairs",
     "DoublyExponential",
     "EllipsoidActions",
     "EllipsoidProblem",
@@ -44,6 +48,7 @@ __all__ = [
     "Geometric",
     "GramStatistics",
     "Greedy",
+    "ImageSet",
     "IndependentGreedy",
     "LearningPolicy",
     "LowRank",
@@ -58,6 +63,7 @@ __all__ = [
     "Ridge",
     "TaskSpectral",
     "Trace",
+    "load_images",
     "simulate",
     "simulate_all",
 ]

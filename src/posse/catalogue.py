@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from posse.estimators import PairedMoments, TaskSpectral
+from posse.data import IMAGE_SETS, load_images
+from posse.estimators import Estimator, LowRank, PairedMoments, Ridge, TaskSpectral
 from posse.policies import (
     E2TC,
     PEGE,
+    At,
+    DoublyExponential,
     IndependentGreedy,
+    LearningPolicy,
     MLinGreedy,
     NaiveGreedy,
     OracleCommit,
@@ -20,8 +24,8 @@ from posse.policies import (
     Policy,
     Random,
 )
-from posse.problems import EllipsoidProblem, GaussianProblem, Problem
-from posse.validation import check_choice
+from posse.problems import ClassPairs, EllipsoidProblem, GaussianProblem, Problem
+from posse.validation import Array, check_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +38,17 @@ class PolicyOptions:
         For policies that need a rank.
     exponent : float
         c in N_1 = d^c k sqrt(N / T), for E2TC.
+    penalty : float
+        The ridge of the paper's MLinGreedy and NaiveGreedy, and of the commit and relearn policies that
+        share their estimators.
+    explore : int
+        The round after which the commit and relearn policies make their last estimate.
     """
 
     rank: int
     exponent: float = 1.5
+    penalty: float = 0.0
+    explore: int = 100
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,7 @@ class NamedPolicy:
     build: Callable[[Any, PolicyOptions], Policy]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NamedProblem:
     """A kind of problem that can be asked for by name.
 
@@ -57,21 +68,68 @@ class NamedProblem:
     ----------
     summary : str
     draw : callable
-        Takes n_tasks, dim, rank, seed, noise_kind and the parameters below.
+        Takes a seed and the parameters below.
     parameters : mapping
-        The parameters that this kind has of its own, with their defaults.
+        What distinguishes problems of this kind, with defaults.
     policies : tuple of str
         Policies that are compared on it by default.
+    work : callable
+        The cost of a round, in numbers to handle, from the parameters.
+    options : mapping
+        What policies are told by default, if not `PolicyOptions` says so already.
+    images : str, optional
+        The image set that it is made of, a name in `posse.data`.
     """
 
     summary: str
     draw: Callable[..., Problem]
     parameters: Mapping[str, Any]
     policies: tuple[str, ...]
+    work: Callable[[Mapping[str, Any]], int]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    images: str | None = None
 
 
 def _e2tc(exponent: float, problem: Problem, options: PolicyOptions) -> Policy:
     return E2TC(rank=options.rank, c=exponent)
+
+
+def _mlingreedy(rank: int, problem: Problem, options: PolicyOptions) -> Policy:
+    return MLinGreedy(rank=rank, penalty=options.penalty)
+
+
+def _commit(estimator: Estimator, options: PolicyOptions) -> Policy:
+    return LearningPolicy(estimator=estimator, schedule=At((options.explore,)))
+
+
+def _relearn(estimator: Estimator, memory: str, problem: Problem, options: PolicyOptions) -> Policy:
+    first = max(1, problem.dim // 8)
+    return LearningPolicy(estimator=estimator, schedule=At((first, options.explore)), memory=memory)
+
+
+def _basis(problem: Any) -> Array:
+    basis: Array | None = getattr(problem, "basis", None)
+    if basis is None:
+        owner = type(problem).__name__
+        raise ValueError(f"oracle policies need a problem with a true representation. Got {owner}.")
+    return basis
+
+
+def _class_pairs(name: str, *, n_classes: int, scaling: str, seed: int) -> Problem:
+    """Make the problem of an image set; it is the same under every seed."""
+    chosen = load_images(name)
+    return ClassPairs(
+        images=chosen.images,
+        labels=chosen.labels,
+        brightest=chosen.brightest,
+        n_classes=n_classes,
+        scaling=scaling,
+    )
+
+
+def _pairs_work(dim: int, parameters: Mapping[str, Any]) -> int:
+    n_classes = int(parameters["n_classes"])
+    return n_classes * (n_classes - 1) // 2 * dim * dim // 4
 
 
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
@@ -79,22 +137,35 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
         "mlingreedy": NamedPolicy(
             "MLinGreedy",
             "the paper's Algorithm 1: low-rank least squares, each epoch from the last one's data",
-            lambda problem, options: MLinGreedy(rank=options.rank),
+            lambda problem, options: MLinGreedy(rank=options.rank, penalty=options.penalty),
         ),
+        **{
+            f"mlingreedy-{k}": NamedPolicy(
+                f"MLinGreedy, k = {k}",
+                f"MLinGreedy told the rank {k}, whatever that of the problem",
+                partial(_mlingreedy, k),
+            )
+            for k in (1, 2, 5, 10)
+        },
         "naive": NamedPolicy(
             "NaiveGreedy",
             "the paper's baseline: ordinary least squares, each task alone, same epochs",
-            lambda problem, options: NaiveGreedy(),
+            lambda problem, options: NaiveGreedy(penalty=options.penalty),
         ),
         "independent-greedy": NamedPolicy(
             "IndependentGreedy",
             "the baseline strengthened: ridge with a learned penalty, all data, frequent updates",
             lambda problem, options: IndependentGreedy(),
         ),
+        "independent-epochs": NamedPolicy(
+            "IndependentGreedy, paper's epochs",
+            "ridge with a learned penalty and all data, but updates at the ends of the paper's epochs alone",
+            lambda problem, options: IndependentGreedy(schedule=DoublyExponential()),
+        ),
         "oracle-greedy": NamedPolicy(
             "OracleGreedy",
             "IndependentGreedy told the true representation: what is left to gain",
-            lambda problem, options: OracleGreedy(problem.basis),
+            lambda problem, options: OracleGreedy(_basis(problem)),
         ),
         "e2tc": NamedPolicy(
             "E2TC",
@@ -122,12 +193,41 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
         "oracle-commit": NamedPolicy(
             "OracleCommit",
             "E2TC told the true representation",
-            lambda problem, options: OracleCommit(basis=problem.basis),
+            lambda problem, options: OracleCommit(basis=_basis(problem)),
         ),
         "pege": NamedPolicy(
             "PEGE",
             "each task alone on its ellipsoid: cycles of exploring d directions and exploiting",
             lambda problem, options: PEGE(),
+        ),
+        "commit-exact": NamedPolicy(
+            "random rounds, least squares without ridge",
+            "n rounds at random, then greedy play by their least squares of minimum norm",
+            lambda problem, options: _commit(Ridge(penalty=0.0), options),
+        ),
+        "commit-naive": NamedPolicy(
+            "random rounds, least squares",
+            "n rounds at random, then greedy play by NaiveGreedy's estimate from them",
+            lambda problem, options: _commit(Ridge(penalty=options.penalty), options),
+        ),
+        "relearn-naive": NamedPolicy(
+            "own rounds, least squares",
+            "as NaiveGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the greedy "
+            "rounds alone",
+            lambda problem, options: _relearn(Ridge(penalty=options.penalty), "epoch", problem, options),
+        ),
+        "relearn-mlingreedy": NamedPolicy(
+            "own rounds, low-rank least squares",
+            "as MLinGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the greedy "
+            "rounds alone",
+            lambda problem, options: _relearn(
+                LowRank(rank=options.rank, penalty=options.penalty), "epoch", problem, options
+            ),
+        ),
+        "relearn-all": NamedPolicy(
+            "random and own rounds, least squares",
+            "d/8 rounds at random, greedy play up to n, then by NaiveGreedy's estimate from all of them",
+            lambda problem, options: _relearn(Ridge(penalty=options.penalty), "all", problem, options),
         ),
         "random": NamedPolicy(
             "Random",
@@ -137,20 +237,36 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
     }
 )
 
+LINEAR = {"dim": 20, "rank": 2, "n_tasks": 50, "noise_kind": "gaussian"}
+
 PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
     {
         "gaussian": NamedProblem(
-            "K arms drawn from N(0, Sigma_t) each round, theta_t = B w_t (Assumption 2)",
-            GaussianProblem.draw,
-            {"n_arms": 5, "covariance": "isotropic"},
-            ("mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random"),
+            summary="K arms drawn from N(0, Sigma_t) each round, theta_t = B w_t (Assumption 2)",
+            draw=GaussianProblem.draw,
+            parameters={**LINEAR, "n_arms": 5, "covariance": "isotropic"},
+            policies=("mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random"),
+            work=lambda cell: int(cell["n_tasks"] * cell["dim"] * cell["n_arms"]),
         ),
         "ellipsoid": NamedProblem(
-            "all of an ellipsoid, the same each round; at condition 1 the unit ball (Assumption 3)",
-            EllipsoidProblem.draw,
-            {"condition": 1.0},
-            ("e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"),
+            summary="all of an ellipsoid, the same each round; at condition 1 the unit ball (Assumption 3)",
+            draw=EllipsoidProblem.draw,
+            parameters={**LINEAR, "condition": 1.0},
+            policies=("e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"),
+            work=lambda cell: int(cell["n_tasks"] * cell["dim"]),
         ),
+        **{
+            name: NamedProblem(
+                summary=f"pairs of classes as tasks, the larger class pays 1: {images.summary}",
+                draw=partial(_class_pairs, name),
+                parameters={"n_classes": 10, "scaling": "norm"},
+                policies=("mlingreedy", "naive", "independent-epochs", "independent-greedy", "random"),
+                work=partial(_pairs_work, images.n_pixels),
+                options={"rank": 5, "penalty": 1e-3},
+                images=name,
+            )
+            for name, images in IMAGE_SETS.items()
+        },
     }
 )
 

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -15,24 +15,57 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
-from posse.catalogue import POLICIES, PROBLEMS
-from posse.experiments import FIGURES, Experiment, GridError, play_seeds, run_experiments, saved_results
+from posse.catalogue import POLICIES, PROBLEMS, NamedProblem
+from posse.data import IMAGE_SETS, DataError, load_images
+from posse.experiments import (
+    FIGURES,
+    ON_IMAGES,
+    Experiment,
+    GridError,
+    play_seeds,
+    run_experiments,
+    saved_results,
+    variant,
+)
 from posse.experiments import Progress as GridProgress
 from posse.plots import draw_regret_against_round, regret_against_round, save
+from posse.problems.digits import SCALINGS
 from posse.problems.gaussian import COVARIANCES
 from posse.problems.noise import NOISE_KINDS
 from posse.report import write_report
 from posse.results import final_rounds, summarise
 from posse.validation import check_choice, check_integer
 
+PAPER = ("fig1", "fig2", *ON_IMAGES, "fig5", "fig6")
 QUICK_SEEDS = 5
 FULL_SEEDS = 20
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
-# What the command calls the parameters that only some problems have.
-OPTIONS = {"n_arms": "arms", "covariance": "covariance", "condition": "condition"}
+# What the command calls the parameters of problems.
+OPTIONS = {
+    "dim": "dim",
+    "rank": "rank",
+    "n_tasks": "tasks",
+    "noise_kind": "noise",
+    "n_arms": "arms",
+    "covariance": "covariance",
+    "condition": "condition",
+    "n_classes": "classes",
+    "scaling": "scaling",
+}
+
+# How a picture's title calls them.
+SYMBOLS = {"dim": "d", "rank": "k", "n_tasks": "T", "n_classes": "classes"}
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 errors = Console(stderr=True)
@@ -41,13 +74,21 @@ errors = Console(stderr=True)
 @app.command()
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(help=f"Figures to run: {', '.join(FIGURES)}. All, if none is named.")
+        list[str] | None,
+        typer.Argument(help=f"Figures to run: {', '.join(PAPER)}. All, if none is named."),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full/--quick", help=f"{FULL_SEEDS} seeds per setting, or {QUICK_SEEDS}.")
     ] = False,
     seeds: Annotated[
         int | None, typer.Option(help="Seeds per setting, instead of --quick or --full.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Images of {', '.join(ON_IMAGES)}: {', '.join(IMAGE_SETS)} "
+            "[default: digits, which need no download; with --full mnist, as in the paper]."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
     out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("results"),
@@ -59,16 +100,24 @@ def reproduce(
 
     Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
     manifest.json and the images. The page also shows the figures that earlier calls left in OUT.
+
+    margin is ours, beside fig3 and fig4: what the margin on images is made of. Image sets other than
+    MNIST have folders of their own, such as fig3_digits.
     """
     kept = f" Finished runs are saved in {out}; the same command goes on from there."
     with plain_errors(interrupted=kept):
-        names = list(dict.fromkeys(figures or FIGURES))
-        for name in names:
-            check_choice("figure", name, FIGURES)
+        images = data if data is not None else "mnist" if full else "digits"
+        check_choice("--data", images, IMAGE_SETS)
+        for name in figures or ():
+            check_choice("figure", name, PAPER)
+        names = list(dict.fromkeys(variant(name, images) for name in figures or PAPER))
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
         )
         check_integer("--jobs", jobs, 1)
+        used = fetch_images(PROBLEMS[FIGURES[name].experiment.problem] for name in names)
+        for title in used.values():
+            errors.print(f"Images: {title}", highlight=False)
         clock = time.perf_counter()
         with progress_bar() as bar:
             task = bar.add_task(f"{' '.join(names)}, {n_seeds} seeds", total=None, runs="")
@@ -86,7 +135,15 @@ def reproduce(
         tables = {name: tables[name] for name in FIGURES if name in tables}
         command = "\n".join(
             shlex.join(
-                ["posse", "reproduce", name, "--seeds", str(table["seed"].n_unique()), "--out", str(out)]
+                [
+                    "posse",
+                    "reproduce",
+                    *again(name),
+                    "--seeds",
+                    str(table["seed"].n_unique()),
+                    "--out",
+                    str(out),
+                ]
             )
             for name, table in tables.items()
         )
@@ -102,9 +159,13 @@ def reproduce(
 @app.command()
 def simulate(
     problem: Annotated[str, typer.Option(help=f"Kind of problem: {', '.join(PROBLEMS)}.")] = "gaussian",
-    dim: Annotated[int, typer.Option(help="d, the number of features.")] = 20,
-    rank: Annotated[int, typer.Option(help="k, the dimension of the shared representation.")] = 2,
-    tasks: Annotated[int, typer.Option(help="T, the number of tasks played side by side.")] = 50,
+    dim: Annotated[int | None, typer.Option(help="d, the number of features [default: 20].")] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="k, the dimension of the shared representation [default: 2].")
+    ] = None,
+    tasks: Annotated[
+        int | None, typer.Option(help="T, the number of tasks played side by side [default: 50].")
+    ] = None,
     arms: Annotated[int | None, typer.Option(help="K, the arms of a gaussian problem [default: 5].")] = None,
     rounds: Annotated[int, typer.Option(help="N, the number of rounds.")] = 10_000,
     covariance: Annotated[
@@ -117,7 +178,17 @@ def simulate(
         float | None,
         typer.Option(help="Condition number of an ellipsoid problem's sets [default: 1, unit balls]."),
     ] = None,
-    noise: Annotated[str, typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)}.")] = "gaussian",
+    noise: Annotated[
+        str | None,
+        typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)} [default: gaussian]."),
+    ] = None,
+    classes: Annotated[
+        int | None,
+        typer.Option(help="The first C classes of an image set; their pairs are the tasks [default: 10]."),
+    ] = None,
+    scaling: Annotated[
+        str | None, typer.Option(help=f"Scale of images: {', '.join(SCALINGS)} [default: norm].")
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -125,7 +196,12 @@ def simulate(
         ),
     ] = None,
     policy_rank: Annotated[
-        int | None, typer.Option(help="Tell the policies this rank instead of the true one.")
+        int | None,
+        typer.Option(help="Tell the policies this rank [default: the true one; 5 for images]."),
+    ] = None,
+    penalty: Annotated[
+        float | None,
+        typer.Option(help="Ridge of mlingreedy and naive [default: 0, as in the paper; 0.001 for images]."),
     ] = None,
     exponent: Annotated[
         float | None, typer.Option(help="Tell e2tc this c in N_1 = d^c k sqrt(N / T) [default: 1.5].")
@@ -151,22 +227,26 @@ def simulate(
         check_integer("--rounds", rounds, 1)
         check_integer("--seeds", seeds, 1)
         check_integer("--jobs", jobs, 1)
-        if policy_rank is not None:
-            most = min(dim, tasks)
-            check_integer("--policy-rank", policy_rank, 1, most, high_name=f"min(dim={dim}, tasks={tasks})")
         if plot is not None:
             check_plot_path(plot)
-        own = own_parameters(problem, {"n_arms": arms, "covariance": covariance, "condition": condition})
-        cell = {"dim": dim, "rank": rank, "n_tasks": tasks, "noise_kind": noise, **own}
+        given = {
+            "dim": dim,
+            "rank": rank,
+            "n_tasks": tasks,
+            "noise_kind": noise,
+            "n_arms": arms,
+            "covariance": covariance,
+            "condition": condition,
+            "n_classes": classes,
+            "scaling": scaling,
+        }
+        cell = own_parameters(problem, given)
+        told = {"rank": policy_rank, "exponent": exponent, "penalty": penalty}
+        options = {name: value for name, value in told.items() if value is not None}
         experiment = Experiment(
-            name="simulate",
-            problem=problem,
-            cells=(cell,),
-            policies=names,
-            horizon=rounds,
-            policy_rank=policy_rank,
-            exponent=1.5 if exponent is None else exponent,
+            name="simulate", problem=problem, cells=(cell,), policies=names, horizon=rounds, options=options
         )
+        data = fetch_images([kind])
         with progress_bar() as bar:
             task = bar.add_task("simulating", total=seeds, runs=f"0/{seeds} seeds")
 
@@ -182,14 +262,12 @@ def simulate(
         rows = [{**row, "seconds": seconds[row["policy"]]} for row in regrets]
         settings = {
             "problem": problem,
-            "dim": dim,
-            "rank": rank,
-            "tasks": tasks,
+            **data,
+            **{OPTIONS[name]: value for name, value in cell.items()},
             "rounds": rounds,
-            "noise": noise,
-            **{OPTIONS[name]: value for name, value in own.items()},
-            "policy_rank": policy_rank or rank,
-            **({"exponent": experiment.exponent} if "e2tc" in names else {}),
+            "policy_rank": options.get("rank", cell.get("rank", kind.options.get("rank"))),
+            **({"exponent": options.get("exponent", 1.5)} if "e2tc" in names else {}),
+            **({"penalty": ridge} if (ridge := options.get("penalty", kind.options.get("penalty"))) else {}),
             "seeds": seeds,
         }
         if as_json:
@@ -197,7 +275,8 @@ def simulate(
         else:
             print_comparison(rows, settings)
         if plot is not None:
-            title = f"{problem}, d = {dim}, k = {rank}, T = {tasks}, mean of {seeds} seeds"
+            about = ", ".join(f"{SYMBOLS[name]} = {value}" for name, value in cell.items() if name in SYMBOLS)
+            title = f"{problem}, {about}, mean of {seeds} seeds"
             save(draw_regret_against_round(regret_against_round(table), title), plot)
             errors.print(f"Wrote {escape(str(plot))}", soft_wrap=True, highlight=False)
 
@@ -215,7 +294,7 @@ def print_names() -> None:
     for heading, entries in (
         ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
         ("Problems", {name: problem.summary for name, problem in PROBLEMS.items()}),
-        ("Figures", {name: figure.title for name, figure in FIGURES.items()}),
+        ("Figures", {name: FIGURES[name].title for name in PAPER}),
     ):
         table = Table(box=None, show_header=False, title=heading, title_justify="left", title_style="bold")
         for name, summary in entries.items():
@@ -234,9 +313,34 @@ def plain_errors(interrupted: str = "") -> Iterator[None]:
     except MemoryError:
         errors.print("[red]Error:[/] not enough memory for a problem of this size.")
         raise typer.Exit(1) from None
-    except (ValueError, GridError, OSError) as error:
+    except (ValueError, GridError, DataError, OSError) as error:
         errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)
         raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
+
+
+def again(figure: str) -> list[str]:
+    """Return the arguments that ask for a figure, whatever the images it was run on."""
+    for name in ON_IMAGES:
+        for images in IMAGE_SETS:
+            if variant(name, images) == figure:
+                return [name, "--data", images]
+    return [figure]
+
+
+def fetch_images(kinds: Iterable[NamedProblem]) -> dict[str, str]:
+    """Have the image sets of some problems at hand, downloading what is not, and say which they are."""
+    titles = []
+    for name in dict.fromkeys(kind.images for kind in kinds if kind.images is not None):
+        with Progress(
+            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=errors, transient=True
+        ) as bar:
+            task = bar.add_task(f"{name}: looking", total=None)
+
+            def show(stage: str, done: int, total: int | None, task: TaskID = task, name: str = name) -> None:
+                bar.update(task, description=f"{name}: {stage}", completed=done, total=total)
+
+            titles.append(load_images(name, on_progress=show).title)
+    return {"images": ", ".join(titles)} if titles else {}
 
 
 def progress_bar() -> Progress:
@@ -266,11 +370,13 @@ def print_comparison(rows: list[dict[str, Any]], settings: dict[str, Any]) -> No
 
 
 def own_parameters(problem: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that only this kind of problem has; refuse those of another kind."""
+    """Return the parameters of this kind of problem; refuse those of another kind."""
     defaults = PROBLEMS[problem].parameters
     for name, value in given.items():
         if value is not None and name not in defaults:
-            raise ValueError(f"--{OPTIONS[name]} is not an option of --problem {problem}. Got {value!r}.")
+            known = ", ".join(f"--{OPTIONS[own]}" for own in defaults)
+            wrong = f"--{OPTIONS[name]} is not an option of --problem {problem}"
+            raise ValueError(f"{wrong}, which has {known}. Got {value!r}.")
     return {name: default if given[name] is None else given[name] for name, default in defaults.items()}
 
 

@@ -206,7 +206,7 @@ class NamedImages:
     Attributes
     ----------
     title, summary : str
-    brightest : int
+    n_pixels, brightest : int
     class_names : tuple of str
     archive : Archive, optional
         Where it is published; scikit-learn brings the one that has none.
@@ -214,6 +214,7 @@ class NamedImages:
 
     title: str
     summary: str
+    n_pixels: int
     brightest: int
     class_names: tuple[str, ...]
     archive: Archive | None = None
@@ -264,12 +265,14 @@ IMAGE_SETS: Mapping[str, NamedImages] = MappingProxyType(
         "digits": NamedImages(
             title="scikit-learn's digits (1,797 images of 8 x 8)",
             summary="handwritten digits, small; they come with scikit-learn and need no download",
+            n_pixels=64,
             brightest=16,
             class_names=tuple("0123456789"),
         ),
         "mnist": NamedImages(
             title="MNIST (70,000 images of 28 x 28)",
             summary="handwritten digits, those of the paper; downloaded when first used",
+            n_pixels=784,
             brightest=255,
             class_names=tuple("0123456789"),
             archive=MNIST,
@@ -277,6 +280,7 @@ IMAGE_SETS: Mapping[str, NamedImages] = MappingProxyType(
         "fashion": NamedImages(
             title="Fashion-MNIST (70,000 images of 28 x 28)",
             summary="clothes, in the form of MNIST and harder to tell apart; downloaded when first used",
+            n_pixels=784,
             brightest=255,
             class_names=tuple(CLOTHES.split(",")),
             archive=FASHION,

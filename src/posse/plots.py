@@ -17,8 +17,13 @@ from posse.results import final_rounds, summarise
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers say the same again.
 STYLES = {
     "mlingreedy": ("#0072B2", "o"),
+    "mlingreedy-1": ("#56B4E9", "<"),
+    "mlingreedy-2": ("#CC79A7", ">"),
+    "mlingreedy-5": ("#0072B2", "8"),
+    "mlingreedy-10": ("#000000", "P"),
     "naive": ("#D55E00", "s"),
     "independent-greedy": ("#E69F00", "^"),
+    "independent-epochs": ("#009E73", "*"),
     "oracle-greedy": ("#009E73", "D"),
     "e2tc-0.5": ("#56B4E9", "<"),
     "e2tc-1": ("#CC79A7", ">"),
@@ -28,8 +33,14 @@ STYLES = {
     "e2tc-pairs": ("#F0E442", "*"),
     "pege": ("#D55E00", "p"),
     "oracle-commit": ("#009E73", "d"),
+    "commit-exact": ("#CC79A7", "X"),
+    "commit-naive": ("#D55E00", "d"),
+    "relearn-naive": ("#E69F00", "H"),
+    "relearn-mlingreedy": ("#0072B2", "D"),
+    "relearn-all": ("#009E73", "p"),
     "random": ("#7F7F7F", "v"),
 }
+LINES = {"naive": "--", "independent-greedy": "-.", "independent-epochs": "-", "random": ":"}
 FIRST_ROUND = 10
 
 
@@ -68,20 +79,24 @@ def draw_regret_against_tasks(data: pl.DataFrame, title: str, *, log_regret: boo
 
 
 def regret_against_round(table: pl.DataFrame) -> pl.DataFrame:
-    """Return regret per task by rank, policy and round, with intervals, at the largest number of tasks.
+    """Return regret per task by policy and round, with intervals, at the largest number of tasks.
 
-    It begins at round 10, where regret is no longer the luck of a few rounds.
+    It begins at round 10, where regret is no longer the luck of a few rounds. Problems with a rank are
+    kept apart by it.
     """
-    first = min(FIRST_ROUND, max(table["round"]))
-    largest = table.filter(pl.col("n_tasks") == pl.col("n_tasks").max(), pl.col("round") >= first)
-    return summarise(largest, by=["rank", "policy", "n_tasks", "round"])
+    rows = table.filter(pl.col("round") >= min(FIRST_ROUND, max(table["round"])))
+    if "n_tasks" in table.columns:
+        rows = rows.filter(pl.col("n_tasks") == pl.col("n_tasks").max())
+    keys = [name for name in ("rank", "n_tasks", "n_classes") if name in table.columns]
+    return summarise(rows, by=[*keys, "policy", "round"])
 
 
 def draw_regret_against_round(data: pl.DataFrame, title: str) -> Figure:
     """Draw the growth of regret over the rounds, one panel per rank, one curve per policy."""
-    figure, panels = _panels(data["rank"].unique(maintain_order=True).to_list(), title)
+    ranks = data["rank"].unique(maintain_order=True).to_list() if "rank" in data.columns else [None]
+    figure, panels = _panels(ranks, title)
     for rank, axes in panels.items():
-        for policy, curve in _curves(data.filter(pl.col("rank") == rank)):
+        for policy, curve in _curves(data if rank is None else data.filter(pl.col("rank") == rank)):
             colour, marker = STYLES[policy]
             axes.plot(
                 curve["round"],
@@ -101,6 +116,88 @@ def draw_regret_against_round(data: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+def regret_against_rank(table: pl.DataFrame) -> pl.DataFrame:
+    """Return final regret per task by policy, with intervals, and the rank that each policy is told."""
+    told = pl.col("policy").str.extract(r"^mlingreedy-(\d+)$").cast(pl.Int64)
+    return summarise(final_rounds(table), by=["policy"]).with_columns(told.alias("rank"))
+
+
+def draw_regret_against_rank(data: pl.DataFrame, title: str) -> Figure:
+    """Draw MLinGreedy's regret against the rank it is told; policies without a rank are level lines."""
+    figure, panels = _panels([None], title)
+    axes = panels[None]
+    ranked = data.filter(pl.col("rank").is_not_null()).sort("rank")
+    places = range(ranked.height)
+    for policy, row in _curves(data.filter(pl.col("rank").is_null())):
+        mean, low, high = row.select("regret_per_task", "ci_low", "ci_high").row(0)
+        colour, _ = STYLES[policy]
+        axes.axhline(mean, color=colour, linestyle=LINES[policy], label=POLICIES[policy].label)
+        if low is not None:
+            axes.axhspan(low, high, color=colour, alpha=0.2, linewidth=0)
+    low, high = (
+        ranked["regret_per_task"] - ranked["ci_low"],
+        ranked["ci_high"] - ranked["regret_per_task"],
+    )
+    colour, marker = STYLES["mlingreedy"]
+    axes.errorbar(
+        places,
+        ranked["regret_per_task"],
+        yerr=[low.fill_null(0.0), high.fill_null(0.0)],
+        color=colour,
+        marker=marker,
+        capsize=3,
+        label=POLICIES["mlingreedy"].label,
+    )
+    axes.set(xlabel="rank k that MLinGreedy is told", yscale="log")
+    axes.set_xticks(places, [str(rank) for rank in ranked["rank"]])
+    _label(figure, panels, "regret per task")
+    return figure
+
+
+def errors_by_rounds(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of wrong choices after the round `explore`, of every policy and seed.
+
+    Rewards must be 0 or 1, so that regret counts wrong choices.
+    """
+    keys = ["policy", "explore", "seed"]
+    before = table.filter(pl.col("round") == pl.col("explore")).select(
+        *keys, pl.col("regret_per_task").alias("before")
+    )
+    played = pl.col("horizon") - pl.col("explore")
+    wrong = (pl.col("regret_per_task") - pl.col("before")) / played
+    return final_rounds(table).join(before, on=keys).with_columns(wrong.alias("error"))
+
+
+def error_against_rounds(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of wrong choices by policy and round of the last estimate, with intervals."""
+    return summarise(errors_by_rounds(table), by=["policy", "explore"], value="error")
+
+
+def draw_error_against_rounds(data: pl.DataFrame, title: str, *, dim: int) -> Figure:
+    """Draw the error of each estimate against the round at which it is made; a line marks n = d."""
+    figure, panels = _panels([None], title)
+    axes = panels[None]
+    axes.axvline(dim, color="#7F7F7F", linestyle=":", linewidth=1)
+    axes.annotate(f" n = d = {dim}", (dim, 1.0), xycoords=("data", "axes fraction"), va="top", fontsize=9)
+    for policy, curve in _curves(data):
+        colour, marker = STYLES[policy]
+        low, high = curve["error"] - curve["ci_low"], curve["ci_high"] - curve["error"]
+        axes.errorbar(
+            curve["explore"],
+            100 * curve["error"],
+            yerr=[100 * low.fill_null(0.0), 100 * high.fill_null(0.0)],
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            capsize=2.5,
+            label=POLICIES[policy].label,
+        )
+    axes.set(xlabel="round n after which the estimate is made", xscale="log", yscale="log")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _label(figure, panels, "wrong choices afterwards (%)")
+    return figure
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format that the file's ending names, whole or not at all."""
     kind = path.suffix.removeprefix(".").lower()
@@ -115,14 +212,14 @@ def _curves(data: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(policy, data.filter(pl.col("policy") == policy)) for policy in STYLES if policy in present]
 
 
-def _panels(ranks: Sequence[int], title: str) -> tuple[Figure, dict[int, Axes]]:
+def _panels(ranks: Sequence[int | None], title: str) -> tuple[Figure, dict[int | None, Axes]]:
     figure = Figure(figsize=(max(6.2, 0.8 + 3.1 * len(ranks)), 3.8), layout="constrained")
     figure.suptitle(title, fontsize=11)
     axes = figure.subplots(1, len(ranks), sharey=True, squeeze=False)[0]
     return figure, dict(zip(ranks, axes, strict=True))
 
 
-def _label(figure: Figure, panels: dict[int, Axes], ylabel: str) -> None:
+def _label(figure: Figure, panels: dict[int | None, Axes], ylabel: str) -> None:
     first, *_ = panels.values()
     first.set_ylabel(ylabel)
     for rank, axes in panels.items():

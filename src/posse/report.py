@@ -15,14 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from posse.catalogue import POLICIES
 from posse.experiments import COMPARISONS, FIGURES, Claim
 from posse.files import write_atomically
-from posse.plots import (
-    draw_regret_against_round,
-    draw_regret_against_tasks,
-    regret_against_round,
-    regret_against_tasks,
-    save,
-)
-from posse.results import write_json
+from posse.plots import save
+from posse.results import final_rounds, summarise, write_json
 
 
 @dataclass(frozen=True)
@@ -34,6 +28,7 @@ class Section:
     claims: tuple[Claim, ...]
     images: tuple[tuple[str, str], ...] = ()
     policies: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
     rows: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     remark: str = ""
@@ -93,25 +88,13 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
 
 def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
     figure = FIGURES[name]
-    by_tasks = regret_against_tasks(table)
-    largest = max(table["n_tasks"])
-    drawings = {
-        "regret-by-tasks": (
-            draw_regret_against_tasks(by_tasks, figure.title, log_regret=figure.log_regret),
-            f"Regret per task after N = {figure.experiment.horizon} rounds against the number of tasks. "
-            "Bars are 95 % intervals over seeds.",
-        ),
-        "regret-by-round": (
-            draw_regret_against_round(regret_against_round(table), f"{figure.title}, T = {largest}"),
-            f"Regret per task up to round n, T = {largest}. Bands are 95 % intervals over seeds.",
-        ),
-    }
     images = []
-    for stem, (drawing, caption) in drawings.items():
+    for drawing in figure.drawings:
+        picture = drawing.draw(table, figure.title)
         for ending in ("svg", "png"):
-            save(drawing, out / name / f"{stem}.{ending}")
-        encoded = base64.b64encode((out / name / f"{stem}.svg").read_bytes()).decode("ascii")
-        images.append((f"data:image/svg+xml;base64,{encoded}", caption))
+            save(picture, out / name / f"{drawing.stem}.{ending}")
+        encoded = base64.b64encode((out / name / f"{drawing.stem}.svg").read_bytes()).decode("ascii")
+        images.append((f"data:image/svg+xml;base64,{encoded}", drawing.caption))
     settings = {
         "rounds N": figure.experiment.horizon,
         "seeds": table["seed"].n_unique(),
@@ -123,19 +106,19 @@ def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
         claims=tuple(decide(table) for decide in figure.claims),
         images=tuple(images),
         policies=figure.experiment.policies,
-        rows=tuple(_cells(by_tasks)),
+        columns=figure.columns,
+        rows=tuple(_cells(table, list(figure.columns))),
         settings=settings,
         remark=figure.remark,
     )
 
 
-def _cells(by_tasks: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return one row per rank and number of tasks, with each policy's mean and half-width."""
+def _cells(table: pl.DataFrame, columns: list[str]) -> list[dict[str, Any]]:
+    """Return one row per cell of the grid, with each policy's mean and half-width."""
+    means = summarise(final_rounds(table), by=[*columns, "policy"])
     half = (pl.col("ci_high") - pl.col("ci_low")) / 2
     rows = []
-    for (rank, n_tasks), group in by_tasks.with_columns(half.alias("half")).group_by(
-        "rank", "n_tasks", maintain_order=True
-    ):
+    for cell, group in means.with_columns(half.alias("half")).group_by(columns, maintain_order=True):
         values = {row["policy"]: (row["regret_per_task"], row["half"]) for row in group.to_dicts()}
-        rows.append({"rank": rank, "n_tasks": n_tasks, "values": values})
-    return sorted(rows, key=lambda row: (row["rank"], row["n_tasks"]))
+        rows.append({"cell": cell, "values": values})
+    return rows

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,19 @@ class Trace:
         Checkpoints, as numbers of rounds played.
     regret : (m, T)
         Cumulative regret of each task at each checkpoint.
-    state : object
-        What the policy knew at the end.
     seconds : float
         Time to deal the rounds, added to the time to play them; the two overlap on two cores.
     """
 
     rounds: IntArray
     regret: Array
-    state: Any
     seconds: float
+    last_update: Callable[[], Any]
+
+    @cached_property
+    def state(self) -> Any:
+        """What the policy knows at the end, its last block included; that update is made when asked for."""
+        return self.last_update()
 
     @property
     def regret_per_task(self) -> Array:
@@ -270,7 +274,7 @@ class _Player:
         self.statistics = seen if self.statistics is self.nothing else self.statistics + seen
 
     def _learn_at(self, done: int) -> None:
-        if done == self.block_end:
+        if done == self.block_end < self.marks[-1]:
             self.state = self.policy.update(self.state, self.statistics)
             self.statistics = self.nothing
             self.block_end = next(self.block_ends, self.block_end)
@@ -284,7 +288,8 @@ class _Player:
 
     def trace(self, dealing: float) -> Trace:
         """Return the record of the run; `dealing` is the time it took to deal the rounds."""
-        return Trace(self.marks, np.stack(self.recorded), self.state, dealing + self.seconds)
+        update = partial(self.policy.update, self.state, self.statistics)
+        return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, update)
 
 
 def _total(regret: Array) -> Array:

@@ -57,7 +57,8 @@ class Ridge:
             shifted = statistics.gram + self.penalty * np.eye(statistics.dim)
             largest = float(np.einsum("tii->ti", shifted).max())
             if self.penalty > PIVOT_TOLERANCE * statistics.dim * largest:
-                return Estimate(np.linalg.solve(shifted, statistics.moment[:, :, None])[:, :, 0])
+                solved = np.linalg.solve(shifted, statistics.moment[:, :, None])[:, :, 0]
+                return Estimate(np.asarray(solved, dtype=np.float64))
             return Estimate(solve_symmetric(shifted, statistics.moment))
         values, vectors = np.linalg.eigh(statistics.gram)
         values = np.maximum(values, 0.0)

@@ -2,13 +2,15 @@
 
 from posse.experiments.claims import Claim, Evidence
 from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments, saved_results
-from posse.experiments.paper import COMPARISONS, FIGURES, Comparison, Figure
+from posse.experiments.paper import COMPARISONS, FIGURES, ON_IMAGES, Comparison, Drawing, Figure, variant
 
 __all__ = [
     "COMPARISONS",
     "FIGURES",
+    "ON_IMAGES",
     "Claim",
     "Comparison",
+    "Drawing",
     "Evidence",
     "Experiment",
     "Figure",
@@ -17,4 +19,5 @@ __all__ = [
     "play_seeds",
     "run_experiments",
     "saved_results",
+    "variant",
 ]

@@ -6,23 +6,27 @@ import json
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 import polars as pl
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
-from posse.policies import Policy
+from posse.policies import DoublyExponential, Policy
 from posse.problems import Problem
 from posse.results import write_json, write_table
-from posse.simulation import simulate_all
+from posse.simulation import default_checkpoints, simulate_all
 from posse.validation import check_choice, check_integer
 
 MANIFEST_FORMAT = 1
+OPTIONS = tuple(item.name for item in fields(PolicyOptions))
+# Policies play side by side as long as one set of statistics of each has fewer values than this.
+STATISTICS_VALUES = 2**26
 # The columns of a run, beside its settings.
 MEASURED = ("policy", "round", "regret_per_task", "seconds")
 
@@ -47,10 +51,9 @@ class Experiment:
         Names in `posse.catalogue`. All of them play the same rounds.
     horizon : int
         N, the rounds of each run.
-    policy_rank : int, optional
-        The rank that policies are told, if not the problem's own.
-    exponent : float
-        The exponent that E2TC is told.
+    options : mapping
+        What policies are told, by the names of `PolicyOptions`, if not the problem's rank and
+        defaults. A cell may have options, too.
     """
 
     name: str
@@ -58,21 +61,20 @@ class Experiment:
     cells: tuple[Mapping[str, Any], ...]
     policies: tuple[str, ...]
     horizon: int
-    policy_rank: int | None = None
-    exponent: float = 1.5
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise ValueError(f"`name` of Experiment must be an identifier. Got {self.name!r}.")
-        for field in ("cells", "policies"):
-            entries = getattr(self, field)
+        for name in ("cells", "policies"):
+            entries = getattr(self, name)
             if not entries or any(entries.count(entry) > 1 for entry in entries):
-                raise ValueError(f"`{field}` of Experiment must be some different entries. Got {entries!r}.")
+                raise ValueError(f"`{name}` of Experiment must be some different entries. Got {entries!r}.")
         check_choice("`problem` of Experiment", self.problem, PROBLEMS)
         for name in self.policies:
             check_choice("policy", name, POLICIES)
-        if self.policy_rank is not None:
-            check_integer("`policy_rank` of Experiment", self.policy_rank, 1)
+        for name in self.options:
+            check_choice("option of Experiment", name, OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,9 @@ class Run:
 
     @property
     def work(self) -> int:
-        """The size of the run, in numbers drawn."""
-        arms = self.cell.get("n_arms", 1)
-        return int(self.cell["n_tasks"] * self.cell["dim"] * arms * self.experiment.horizon)
+        """The size of the run, in numbers to handle."""
+        kind = PROBLEMS[self.experiment.problem]
+        return kind.work({**kind.parameters, **self.cell}) * self.experiment.horizon
 
     def path(self, out: Path) -> Path:
         """Where the finished run lies."""
@@ -100,13 +102,16 @@ class Run:
 
     def draw(self) -> Problem:
         """Draw the problem of this cell and seed."""
-        return draw_problem(self.experiment.problem, **self.cell, seed=self.seed)
+        kind = self.experiment.problem
+        own = {name: value for name, value in self.cell.items() if name not in OPTIONS or name == "rank"}
+        return draw_problem(kind, **{**PROBLEMS[kind].parameters, **own}, seed=self.seed)
 
     def build(self, problem: Problem) -> dict[str, Policy]:
         """Build the policies for a problem."""
-        told = self.experiment.policy_rank
-        rank = self.cell["rank"] if told is None else told
-        options = PolicyOptions(rank=rank, exponent=self.experiment.exponent)
+        kind = PROBLEMS[self.experiment.problem]
+        cell = {name: value for name, value in self.cell.items() if name in OPTIONS}
+        rank = {"rank": kind.parameters["rank"]} if "rank" in kind.parameters else {}
+        options = PolicyOptions(**{**rank, **kind.options, **cell, **self.experiment.options})
         return build_policies(self.experiment.policies, problem, options)
 
     def check(self) -> None:
@@ -120,17 +125,27 @@ class Run:
         """Draw the problem and play all policies on it."""
         problem = self.draw()
         policies = self.build(problem)
-        traces = simulate_all(problem, policies, horizon=self.experiment.horizon, seed=self.seed)
-        settings = {**self.cell, "horizon": self.experiment.horizon, "seed": self.seed}
-        return pl.concat(
-            pl.DataFrame({"round": trace.rounds, "regret_per_task": trace.regret_per_task}).select(
-                *(pl.lit(value).alias(key) for key, value in settings.items()),
-                pl.lit(name).alias("policy"),
-                pl.all(),
-                pl.lit(trace.seconds).alias("seconds"),
-            )
-            for name, trace in traces.items()
-        )
+        horizon = self.experiment.horizon
+        epochs = np.cumsum(DoublyExponential().blocks(horizon))
+        explored = min(self.cell.get("explore", horizon), horizon)
+        marks = np.concatenate([default_checkpoints(horizon), epochs, [explored]])
+        settings = {**self.cell, "horizon": horizon, "seed": self.seed}
+        tables = []
+        # policies of one call share the dealt rounds, and hold their statistics at the same time
+        together = max(1, STATISTICS_VALUES // (problem.n_tasks * problem.dim**2))
+        for start in range(0, len(policies), together):
+            some = dict(list(policies.items())[start : start + together])
+            traces = simulate_all(problem, some, horizon=horizon, seed=self.seed, checkpoints=marks)
+            tables += [
+                pl.DataFrame({"round": trace.rounds, "regret_per_task": trace.regret_per_task}).select(
+                    *(pl.lit(value).alias(key) for key, value in settings.items()),
+                    pl.lit(name).alias("policy"),
+                    pl.all(),
+                    pl.lit(trace.seconds).alias("seconds"),
+                )
+                for name, trace in traces.items()
+            ]
+        return pl.concat(tables)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from posse.policies.learning import (
 from posse.policies.protocol import Policy
 from posse.policies.random import Random
 from posse.policies.rules import Greedy, Rule
-from posse.policies.schedules import DoublyExponential, Every, Geometric, Schedule
+from posse.policies.schedules import At, DoublyExponential, Every, Geometric, Schedule
 
 __all__ = [
     "E2TC",
     "PEGE",
+    "At",
     "DoublyExponential",
     "Every",
     "Geometric",

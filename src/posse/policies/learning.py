@@ -87,27 +87,29 @@ class LearningPolicy:
         return old.discount(float(self.memory) ** float(new.count.max())) + new
 
 
-def MLinGreedy(rank: int) -> LearningPolicy:
+def MLinGreedy(rank: int, *, penalty: float = 0.0) -> LearningPolicy:
     """Return Algorithm 1 of the paper: low-rank least squares, greedy, doubly exponential epochs.
 
     Each epoch is played by the estimate from the epoch before it alone. In the first, theta is zero
-    and arms are chosen at random.
+    and arms are chosen at random. The paper has no penalty; where an epoch is short for the number of
+    features, a small one keeps the estimate stable.
     """
-    return LearningPolicy(estimator=LowRank(rank=rank), schedule=DoublyExponential(), memory="epoch")
+    estimator = LowRank(rank=rank, penalty=penalty)
+    return LearningPolicy(estimator=estimator, schedule=DoublyExponential(), memory="epoch")
 
 
-def NaiveGreedy() -> LearningPolicy:
+def NaiveGreedy(*, penalty: float = 0.0) -> LearningPolicy:
     """Return the paper's baseline: MLinGreedy with ordinary least squares, each task alone.
 
     The paper does not state the baseline's epochs; these are MLinGreedy's, and so is the rule that
     an epoch learns from the one before it alone.
     """
-    return LearningPolicy(estimator=Ridge(penalty=0.0), schedule=DoublyExponential(), memory="epoch")
+    return LearningPolicy(estimator=Ridge(penalty=penalty), schedule=DoublyExponential(), memory="epoch")
 
 
-def IndependentGreedy() -> LearningPolicy:
+def IndependentGreedy(*, schedule: Schedule = Geometric()) -> LearningPolicy:  # noqa: B008
     """Return the baseline strengthened: ridge with a learned penalty, all data, frequent updates."""
-    return LearningPolicy(estimator=Ridge())
+    return LearningPolicy(estimator=Ridge(), schedule=schedule)
 
 
 def OracleGreedy(basis: ArrayLike) -> LearningPolicy:

@@ -92,5 +92,27 @@ class Every:
         return _lengths([*range(self.rounds, horizon, self.rounds), horizon])
 
 
+@dataclass(frozen=True)
+class At:
+    """Re-estimate after the rounds that are listed, and never again.
+
+    Examples
+    --------
+    >>> At((10, 30)).blocks(100)
+    (10, 20, 70)
+    """
+
+    rounds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for number in self.rounds:
+            check_integer("`rounds` of At", number, 1)
+
+    def blocks(self, horizon: int) -> tuple[int, ...]:
+        """Return the blocks' lengths."""
+        check_integer("`horizon`", horizon, 1)
+        return _lengths(sorted({*(number for number in self.rounds if number < horizon), horizon}))
+
+
 def _lengths(ends: list[int]) -> tuple[int, ...]:
     return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
