@@ -22,7 +22,7 @@ from benchmarks.reference import (
 )
 from posse import Estimate, GramStatistics, LowRank
 from posse.estimators import Certificate, ConvergenceWarning
-from posse.estimators.low_rank import _own_estimates, _penalty_path, _whitened
+from posse.estimators.low_rank import _own_estimates, _stages
 from posse.estimators.subspace_search import Starts
 from posse.validation import Array
 
@@ -75,7 +75,7 @@ def quality(instances: int, jobs: int) -> Table:
 
 def spectral_start(statistics: GramStatistics, rank: int, penalty: float = 0.0) -> tuple[Array, Array]:
     """Return the basis and weights from which LowRank begins, for L-BFGS to begin from too."""
-    problem = _whitened(statistics, _penalty_path(statistics, rank, penalty)[0])
+    problem = _stages(statistics, rank, penalty)[0]
     basis = np.linalg.qr(problem.transform @ Starts(_own_estimates(problem), rank).spectral)[0]
     return basis, least_squares_weights(statistics, basis, penalty)
 
@@ -146,11 +146,16 @@ def wide(repeats: int, max_iter: int) -> tuple[Table, Table]:
         lbfgs, other = median_seconds(
             1, lambda: joint_lbfgs(statistics, *begin, penalty=penalty, goal=goal, max_iter=max_iter)
         )
-        used, statistics_size = peak_megabytes(lambda: fit_quietly(statistics, penalty)), statistics.gram.nbytes
+        used, statistics_size = (
+            peak_megabytes(lambda: fit_quietly(statistics, penalty)),
+            statistics.gram.nbytes,
+        )
     race = Table("", "", title=f"Beside L-BFGS, 900 rounds, penalty {penalty:g}", show_header=False)
     race.add_row("LowRank", f"{seconds:.1f} s")
     race.add_row("L-BFGS, with the start", f"{lbfgs + start:.1f} s")
-    race.add_row("ratio", f"{(lbfgs + start) / seconds:.1f}" + ("" if other.fun <= goal else " when it stopped"))
+    race.add_row(
+        "ratio", f"{(lbfgs + start) / seconds:.1f}" + ("" if other.fun <= goal else " when it stopped")
+    )
     race.add_row("excess of L-BFGS's objective", f"{other.fun / found.objective - 1:+.1e}")
     race.add_row("iterations and evaluations of L-BFGS", f"{other.nit}, {other.nfev}")
     race.add_row("peak of LowRank's own arrays", f"{used:.0f} MB, statistics {statistics_size / 1e6:.0f} MB")

@@ -74,7 +74,10 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
             ["--rank", "9"],
             "`rank` of GaussianProblem must be an integer in [1, min(dim=5, n_tasks=4)=4]. Got 9.",
         ),
-        (["--policy-rank", "5"], "--policy-rank must be an integer in [1, min(dim=5, tasks=4)=4]. Got 5."),
+        (
+            ["--policy-rank", "5"],
+            "`rank` of LowRank must be an integer in [1, min(dim=5, n_tasks=4)=4]. Got 5.",
+        ),
         (["--policy-rank", "0"], "Got 0."),
         (["--rounds", "0"], "--rounds must be an integer of at least 1. Got 0."),
         (["--tasks", "0"], "`n_tasks` of GaussianProblem must be an integer in [1, 1000000000]. Got 0."),

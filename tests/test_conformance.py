@@ -8,6 +8,8 @@ import pytest
 from posse import (
     E2TC,
     PEGE,
+    At,
+    DoublyExponential,
     Estimate,
     FiniteActions,
     GaussianProblem,
@@ -24,7 +26,7 @@ from posse import (
     Ridge,
     TaskSpectral,
 )
-from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions
+from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
 from posse.estimators import Estimator
 from posse.problems import Problem
 from posse.testing import DIM, N_TASKS, check_estimator, check_policy, check_problem
@@ -57,9 +59,11 @@ def test_policies(name: str, memory: str | float) -> None:
         check_policy(LearningPolicy(estimator=policy.estimator, memory=memory))
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ["gaussian", "ellipsoid", "digits"])
 def test_problems(name: str) -> None:
-    check_problem(PROBLEMS[name].draw(n_tasks=3, dim=4, rank=2, seed=0))
+    small = {"n_tasks": 3, "dim": 4, "n_classes": 3}
+    kind = PROBLEMS[name]
+    check_problem(kind.draw(**{key: small.get(key, value) for key, value in kind.parameters.items()}, seed=0))
 
 
 def test_problems_with_other_laws() -> None:
@@ -190,10 +194,21 @@ def test_flawed_problems_are_caught(flaw: str, message: str) -> None:
 
 def test_names_build_what_they_say() -> None:
     finite = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
-    options = PolicyOptions(rank=2, exponent=0.7)
+    options = PolicyOptions(rank=2, exponent=0.7, penalty=0.25, explore=30)
     built = {name: policy.build(finite, options) for name, policy in POLICIES.items()}
-    assert built["mlingreedy"] == MLinGreedy(rank=2)
-    assert built["naive"] == NaiveGreedy()
+    assert built["mlingreedy"] == MLinGreedy(rank=2, penalty=0.25)
+    assert [built[f"mlingreedy-{k}"] for k in (1, 2, 5, 10)] == [
+        MLinGreedy(rank=k, penalty=0.25) for k in (1, 2, 5, 10)
+    ]
+    assert built["naive"] == NaiveGreedy(penalty=0.25)
+    assert built["independent-epochs"] == LearningPolicy(estimator=Ridge(), schedule=DoublyExponential())
+    assert built["commit-exact"] == LearningPolicy(estimator=Ridge(penalty=0.0), schedule=At((30,)))
+    assert built["commit-naive"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((30,)))
+    twice = At((max(1, DIM // 8), 30))
+    naive, shared = Ridge(penalty=0.25), LowRank(rank=2, penalty=0.25)
+    assert built["relearn-naive"] == LearningPolicy(estimator=naive, schedule=twice, memory="epoch")
+    assert built["relearn-mlingreedy"] == LearningPolicy(estimator=shared, schedule=twice, memory="epoch")
+    assert built["relearn-all"] == LearningPolicy(estimator=naive, schedule=twice, memory="all")
     assert built["independent-greedy"] == IndependentGreedy()
     oracle = built["oracle-greedy"]
     assert isinstance(oracle, LearningPolicy)
@@ -205,3 +220,10 @@ def test_names_build_what_they_say() -> None:
     assert built["e2tc-pairs"] == E2TC(rank=2, subspace=PairedMoments())
     assert built["pege"] == PEGE()
     assert isinstance(built["oracle-commit"], OracleCommit)
+
+
+def test_oracles_need_a_true_representation() -> None:
+    problem = draw_problem("digits", n_classes=3, scaling="unit", seed=0)
+    for name in ("oracle-greedy", "oracle-commit"):
+        with pytest.raises(ValueError, match="with a true representation"):
+            build_policies((name,), problem, PolicyOptions(rank=1))

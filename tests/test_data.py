@@ -86,7 +86,7 @@ def publish(monkeypatch: pytest.MonkeyPatch, *sources: Source) -> None:
     """Let "mnist" be the six images, with these sources."""
     archive = replace(ARCHIVE, sources=sources)
     fake = NamedImages(
-        title="Fake", summary="", brightest=255, class_names=tuple("0123456789"), archive=archive
+        title="Fake", summary="", n_pixels=4, brightest=255, class_names=tuple("0123456789"), archive=archive
     )
     monkeypatch.setattr(data, "IMAGE_SETS", {"mnist": fake})
 

@@ -224,7 +224,10 @@ def test_a_full_disk_stops_the_grid_at_once(tmp_path: Path, monkeypatch: pytest.
         ({"policies": ("naiv",)}, "Did you mean 'naive'"),
         ({"problem": "gausian"}, "Did you mean 'gaussian'"),
         ({"name": "../x"}, "`name` of Experiment must be an identifier"),
-        ({"policy_rank": 0}, "`policy_rank` of Experiment must be an integer of at least 1. Got 0"),
+        (
+            {"options": {"speed": 1}},
+            "option of Experiment must be one of rank, exponent, penalty, explore. Got 'speed'",
+        ),
     ],
 )
 def test_experiments_are_checked(change: dict[str, Any], message: str) -> None:

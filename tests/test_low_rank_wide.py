@@ -7,14 +7,14 @@ import pytest
 from benchmarks.low_rank import spectral_start
 from benchmarks.reference import joint_lbfgs
 from numpy.testing import assert_allclose, assert_array_equal
-from tangent import TangentRidge
 
 from posse import Estimate, GramStatistics, LowRank, Ridge
 from posse.estimators import ConvergenceWarning
-from posse.estimators.low_rank import _penalty_path
+from posse.estimators.low_rank import _stages
 from posse.estimators.subspace_newton import SubspaceProblem, evaluate, hessian_product, orthonormal
 from posse.linalg import low_rank_factors, solve_symmetric
 from posse.validation import Array
+from tangent import TangentRidge
 
 Shape = tuple[int, int, int, int]
 SHORT: tuple[Shape, ...] = ((50, 6, 12, 2), (60, 10, 8, 3))  # d, T, n, k
@@ -56,13 +56,13 @@ def objective(statistics: GramStatistics, theta: Array, penalty: float) -> float
 
 @pytest.mark.parametrize("shape", SHORT)
 def test_short_data_are_fitted_with_nearly_the_least_norm(shape: Shape) -> None:
-    """Of ten fixed instances, most have the least norm that four other starts find; none is far off."""
+    """Of ten fixed instances, most have the least norm that three other starts find; none is far off."""
     excess = []
     for seed in range(10):
         x, y = draw(shape, seed)
         theta = fit(GramStatistics.of(x, y), shape[3]).theta
         other, rng = tangent_ridge(x, y, shape[3]), np.random.default_rng(seed)
-        ends = [other.solve(1e-8, first, rng, 1e-4) for first in (1.0, 1.0, 0.1, 0.01)]
+        ends = [other.solve(1e-8, first, rng, 1e-4) for first in (1.0, 0.1, 0.01)]
         for end in (theta, *ends):
             assert (other.residual(end) ** 2).sum() < 1e-9 * (y**2).sum()
         excess.append((theta**2).sum() / min((end**2).sum() for end in ends) - 1)
@@ -79,7 +79,7 @@ def test_a_penalised_objective_is_close_to_the_best_known(shape: Shape, relative
         other, rng = tangent_ridge(x, y, shape[3]), np.random.default_rng(seed)
         penalty = relative * other.scale
         theta = fit(GramStatistics.of(x, y), shape[3], penalty).theta
-        ends = [other.solve(relative, first, rng, 1e-4) for first in (1.0, 1.0, 0.1, 0.01)]
+        ends = [other.solve(relative, first, rng, 1e-4) for first in (1.0, 0.1, 0.01)]
         best = min(other.objective(end, penalty) for end in ends)
         excess.append(other.objective(theta, penalty) / best - 1)
     assert np.count_nonzero(np.array(excess) < 1e-3) >= 5
@@ -128,15 +128,17 @@ def test_rotation_order_and_reward_scale_pass_through(shape: Shape, penalty: flo
     x, y = draw(shape, 1)
     dim, rank = shape[0], shape[3]
     theta = fit(GramStatistics.of(x, y), rank, penalty).theta
-    atol = (1e-6 if penalty else 1e-3) * np.abs(theta).max()
+    atol = (1e-5 if penalty else 1e-3) * np.abs(theta).max()
     Q = np.linalg.qr(np.random.default_rng(1).standard_normal((dim, dim)))[0]
     turned = fit(GramStatistics.of(x @ Q, y), rank, penalty).theta @ Q.T
     assert_allclose(turned, theta, atol=atol)
-    assert_allclose(fit(GramStatistics.of(x[:, ::-1], y[:, ::-1]), rank, penalty).theta[::-1], theta, atol=atol)
+    assert_allclose(
+        fit(GramStatistics.of(x[:, ::-1], y[:, ::-1]), rank, penalty).theta[::-1], theta, atol=atol
+    )
     assert_allclose(fit(GramStatistics.of(x, 1e3 * y), rank, penalty).theta / 1e3, theta, atol=atol)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [2.0**-20, 2.0**20])  # exact, so that no descent goes another way
 @pytest.mark.parametrize("shape", [*SHORT, (300, 5, 10, 2)])
 def test_the_scale_of_features_passes_through(shape: Shape, scale: float) -> None:
     x, y = draw(shape, 2)
@@ -208,7 +210,7 @@ def test_wide_data_agree_with_another_optimiser_from_the_same_start(n: int) -> N
     estimate = fit(statistics, 2, penalty)
     assert estimate.certificate is not None
     assert estimate.certificate.converged
-    assert len(_penalty_path(statistics, 2, penalty)) > 1
+    assert len(_stages(statistics, 2, penalty)) > 1
     value = objective(statistics, estimate.theta, penalty)
     other = joint_lbfgs(statistics, *spectral_start(statistics, 2, penalty), penalty=penalty)
     assert value == pytest.approx(estimate.certificate.objective, rel=1e-8)
@@ -236,7 +238,7 @@ def test_tasks_without_data_and_features_that_never_vary(shape: Shape, penalty: 
     theta = fit(statistics, shape[3], penalty).theta
     size = np.abs(theta).max()
     assert_allclose(theta[2], 0.0, atol=1e-9 * size)
-    assert_allclose(theta[:, 0], 0.0, atol=1e-9 * size)
+    assert_allclose(theta[:, 0], 0.0, atol=1e-6 * size)
     if penalty == 0.0:
         assert ((y - np.vecdot(x, theta))[:, seen] ** 2).sum() < 1e-8 * (y**2).sum()
 
@@ -250,6 +252,40 @@ def test_rounds_of_half_weight_are_half_the_rounds_twice(shape: Shape) -> None:
     assert_allclose(fit(half, shape[3], 0.1).theta, theta, atol=1e-6 * np.abs(theta).max())
 
 
+@pytest.mark.parametrize("factor", [0.5, 0.01])
+def test_what_is_discounted_evenly_has_the_same_fit(factor: float) -> None:
+    """Discounting lowers the count, but not the number of equations."""
+    statistics = GramStatistics.of(*draw((30, 20, 10, 3), 0))
+    theta = fit(statistics, 3).theta
+    assert len(_stages(statistics.discount(factor), 3, 0.0)) == 1
+    assert_allclose(fit(statistics.discount(factor), 3).theta, theta, atol=1e-6 * np.abs(theta).max())
+
+
+def test_rounds_that_repeat_few_actions_are_short() -> None:
+    """Two actions a task, 50 times each: as if their mean rewards had been seen, with 50 times the weight."""
+    x, y = draw((40, 6, 2, 2), 0)
+    noise = np.random.default_rng(1).standard_normal((50, 2, 6))
+    repeated = (y + noise).reshape(100, 6)
+    statistics = GramStatistics.of(np.tile(x, (50, 1, 1)), repeated)
+    theta = fit(statistics, 2).theta
+    mean = repeated.reshape(50, 2, 6).mean(axis=0)
+    assert_allclose(np.vecdot(x, theta), mean, atol=1e-4 * np.abs(mean).max())
+    least = [np.linalg.pinv(x[:, t]) @ mean[:, t] for t in range(6)]
+    other = tangent_ridge(x, mean, 2).solve(1e-8, 1.0, np.random.default_rng(0))
+    assert np.square(least).sum() <= (theta**2).sum() <= 1.1 * (other**2).sum()
+
+
+@pytest.mark.parametrize("padding", [0, 60])
+@pytest.mark.parametrize("scale", ["even", "graded"])
+def test_short_means_fewer_equations_than_unknowns(padding: int, scale: str) -> None:
+    """Neither the units of features nor features that are always zero make data short or long."""
+    for n, short in ((4, True), (5, False)):  # 10 tasks, k = 2, d = 14: 44 unknowns
+        x, y = draw((14, 10, n, 2), 0)
+        units = np.logspace(-3, 3, 14) if scale == "graded" else np.ones(14)
+        padded = np.pad(x * units, ((0, 0), (0, 0), (0, padding)))
+        assert (len(_stages(GramStatistics.of(padded, y), 2, 0.0)) > 1) == short
+
+
 @pytest.mark.parametrize("dim", [40, 300])
 def test_a_rank_above_the_tasks_is_an_error(dim: int) -> None:
     with pytest.raises(ValueError, match=rf"min\(dim={dim}, n_tasks=3\)=3\]. Got 4"):
@@ -257,14 +293,21 @@ def test_a_rank_above_the_tasks_is_an_error(dim: int) -> None:
 
 
 @pytest.mark.parametrize("n", [4, 60])
-@pytest.mark.parametrize("relative", [1e-7, 1e-3, 1.0, 1e6])
-def test_ridge_is_the_same_by_elimination_and_by_eigenvalues(n: int, relative: float) -> None:
+@pytest.mark.parametrize(("relative", "tol"), [(1e-8, 1e-6), (1e-4, 1e-9), (1.0, 1e-12), (1e6, 1e-12)])
+def test_ridge_is_the_same_by_elimination_by_eigenvalues_and_in_the_dual(
+    n: int, relative: float, tol: float
+) -> None:
+    """The smaller the penalty, the more it magnifies the rounding of X'X and X'y."""
     x, y = draw((20, 3, n, 2), 5)
     statistics = GramStatistics.of(x, y)
     penalty = relative * n
-    expected = solve_symmetric(statistics.gram + penalty * np.eye(20), statistics.moment)
-    size = np.abs(expected).max()
-    assert_allclose(Ridge(penalty=penalty).fit(statistics).theta, expected, atol=1e-9 * size)
+    theta = Ridge(penalty=penalty).fit(statistics).theta
+    by_eigenvalues = solve_symmetric(statistics.gram + penalty * np.eye(20), statistics.moment)
+    kernel = [x[:, t] @ x[:, t].T + penalty * np.eye(n) for t in range(3)]
+    dual = np.stack([x[:, t].T @ np.linalg.solve(kernel[t], y[:, t]) for t in range(3)])
+    atol = tol * np.abs(dual).max()
+    assert_allclose(theta, by_eigenvalues, rtol=0, atol=atol)
+    assert_allclose(theta, dual, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1e-300, 1e-20])

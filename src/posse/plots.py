@@ -17,10 +17,10 @@ from posse.results import final_rounds, summarise
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers say the same again.
 STYLES = {
     "mlingreedy": ("#0072B2", "o"),
-    "mlingreedy-1": ("#56B4E9", "<"),
-    "mlingreedy-2": ("#CC79A7", ">"),
+    "mlingreedy-1": ("#56B4E9", "H"),
+    "mlingreedy-2": ("#CC79A7", "X"),
     "mlingreedy-5": ("#0072B2", "8"),
-    "mlingreedy-10": ("#000000", "P"),
+    "mlingreedy-10": ("#000000", "p"),
     "naive": ("#D55E00", "s"),
     "independent-greedy": ("#E69F00", "^"),
     "independent-epochs": ("#009E73", "*"),
@@ -33,10 +33,10 @@ STYLES = {
     "e2tc-pairs": ("#F0E442", "*"),
     "pege": ("#D55E00", "p"),
     "oracle-commit": ("#009E73", "d"),
-    "commit-exact": ("#CC79A7", "X"),
-    "commit-naive": ("#D55E00", "d"),
-    "relearn-naive": ("#E69F00", "H"),
-    "relearn-mlingreedy": ("#0072B2", "D"),
+    "commit-exact": ("#CC79A7", "*"),
+    "commit-naive": ("#000000", "d"),
+    "relearn-naive": ("#D55E00", "H"),
+    "relearn-mlingreedy": ("#0072B2", "h"),
     "relearn-all": ("#009E73", "p"),
     "random": ("#7F7F7F", "v"),
 }

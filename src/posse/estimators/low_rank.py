@@ -10,17 +10,17 @@ import numpy as np
 from posse.estimators.estimate import Certificate, Estimate
 from posse.estimators.ridge import Ridge
 from posse.estimators.subspace_newton import Minimum, SubspaceProblem, apply, evaluate
-from posse.estimators.subspace_search import follow, search
-from posse.linalg import PIVOT_TOLERANCE, graded_qr, low_rank_factors, whitener
+from posse.estimators.subspace_search import STAGE_TOL, follow, search
+from posse.linalg import PIVOT_TOLERANCE, RANK_TOLERANCE, graded_qr, low_rank_factors, whitener
 from posse.statistics import GramStatistics
-from posse.validation import Array, check_integer, check_number
+from posse.validation import Array, IntArray, check_integer, check_number
 
 TOLERANCE = 1e-7
 MAX_ITER = 200
 # Above this many features one descent costs seconds: penalties are lowered instead of trying many starts.
 WIDE = 256
 # A ridge this small, relative to the mean eigenvalue of X_t'X_t, stands for the minimum norm.
-VANISHING = 1e-6
+VANISHING, VANISHING_WIDE = 1e-6, 1e-4
 
 
 class ConvergenceWarning(UserWarning):
@@ -63,12 +63,13 @@ class LowRank:
     mean Gram matrix is the identity. The answer is equivariant to rotations of the features and to the
     order of tasks, follows the units of features and rewards, and is the same in every call.
 
-    Data are short if they have no more rounds than the k (d + T - k) unknowns: many subspaces then fit
-    exactly, and the least norm decides. Data are wide if d exceeds 256: a descent then takes seconds,
-    and the many directions that real features hardly use make least squares ill-posed. For both, the
-    penalty is lowered from the mean eigenvalue of X_t'X_t by factors of ten, each minimum being the start
-    of the next descent, down to `penalty`, or to a millionth of that eigenvalue: it stands for the
-    minimum norm.
+    Data are short if the ranks of the X_t'X_t add up to no more than the k (r + T - k) unknowns, r being
+    the rank of their mean: many subspaces then fit exactly, and the least norm decides. Data are wide if
+    d exceeds 256: a descent then takes seconds, and the many directions that real features hardly use
+    make least squares ill-posed. For both, the penalty is lowered from the mean eigenvalue of X_t'X_t,
+    or a tenth of it, by factors of ten, each minimum being the start of the next descent, down to
+    `penalty`. What stands for the minimum norm is a millionth of that eigenvalue, or a ten-thousandth where
+    data are wide: the norm of theta is then within a fraction of a per cent of the least.
 
     Theorem 1 asks for the global minimum. No method is known to find it always; "no lower value found
     from many starts" is what this one offers.
@@ -99,10 +100,9 @@ class LowRank:
         n_tasks, dim = statistics.moment.shape
         most = f"min(dim={dim}, n_tasks={n_tasks})"
         check_integer("`rank` of LowRank", self.rank, 1, min(dim, n_tasks), high_name=most)
-        path = _penalty_path(statistics, self.rank, self.penalty)
-        first = _whitened(statistics, path[0])
-        if self.rank < min(first.transform.shape[1], n_tasks):
-            problem, end = self._search(first, statistics, path)
+        stages = _stages(statistics, self.rank, self.penalty)
+        if self.rank < min(stages[0].transform.shape[1], n_tasks):
+            problem, end = stages[-1], self._search(stages)
             basis, weights, objective = _restore(problem, end.coordinates)
             certificate = Certificate(objective, end.gradient_norm, end.n_iter, end.converged)
         else:
@@ -117,19 +117,13 @@ class LowRank:
             )
         return Estimate(weights @ basis.T, basis=basis, weights=weights, certificate=certificate)
 
-    def _search(
-        self, first: SubspaceProblem, statistics: GramStatistics, path: list[float]
-    ) -> tuple[SubspaceProblem, Minimum]:
-        """Return the problem that was solved last, and its minimum."""
-        estimates = _own_estimates(first)
-        if len(path) == 1:
-            end = search(
-                first, estimates, self.rank, n_starts=self.n_starts, tol=TOLERANCE, max_iter=MAX_ITER
-            )
-            return first, end
-        factor = low_rank_factors(statistics.gram)
-        stages = [_whitened(statistics, penalty, factor) for penalty in path]
-        return stages[-1], follow(stages, estimates, self.rank, tol=TOLERANCE, max_iter=MAX_ITER)
+    def _search(self, stages: list[SubspaceProblem]) -> Minimum:
+        """Return the minimum of the last stage."""
+        first = stages[0]
+        n_starts = 1 if len(first.transform) > WIDE else self.n_starts
+        tol = TOLERANCE if len(stages) == 1 else STAGE_TOL
+        end = search(first, _own_estimates(first), self.rank, n_starts=n_starts, tol=tol, max_iter=MAX_ITER)
+        return follow(stages, end, tol=TOLERANCE, max_iter=MAX_ITER)
 
     def _unrestricted(self, statistics: GramStatistics) -> tuple[Array, Array, float]:
         """Solve each task alone, where the rank is no restriction."""
@@ -142,16 +136,38 @@ class LowRank:
         return np.hstack([basis, complement]), np.pad(weights, ((0, 0), (0, self.rank - size))), objective
 
 
-def _penalty_path(statistics: GramStatistics, rank: int, penalty: float) -> list[float]:
-    """Return the penalties to pass through, largest first: one alone, unless data are wide or short."""
+def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[SubspaceProblem]:
+    """Return the problem; before it, where data are wide or short, the same with larger penalties."""
     n_tasks, dim = statistics.moment.shape
-    short = np.minimum(statistics.count, dim).sum() <= rank * (dim + n_tasks - rank)
     size = float(np.einsum("tii->", statistics.gram)) / (n_tasks * dim)
-    last = max(penalty, VANISHING * size)
-    if not (short or dim > WIDE) or last >= size:
-        return [penalty]
-    n_stages = 1 + int(np.ceil(np.log10(size / last)))
-    return [*np.geomspace(size, last, n_stages)[:-1].tolist(), last]
+    wide = dim > WIDE
+    first = size if wide else 0.1 * size
+    last = max(penalty, (VANISHING_WIDE if wide else VANISHING) * size)
+    if last >= first or not (wide or _is_short(statistics.gram, rank)):
+        return [_whitened(statistics, penalty)]
+    n_stages = 1 + int(np.ceil(np.log10(first / last)))
+    factor = low_rank_factors(statistics.gram)
+    return [_whitened(statistics, value, factor) for value in np.geomspace(first, last, n_stages).tolist()]
+
+
+def _is_short(gram: Array, rank: int) -> bool:
+    """Return whether the ranks of the G_t add up to no more than the unknowns, in any units of features."""
+    mean_gram = gram.mean(axis=0)
+    diagonal = np.diag(mean_gram)
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    units = scale * scale[:, None]
+    unknowns = rank * (int(_rank(mean_gram / units)) + len(gram) - rank)
+    scaled = gram / units
+    trace, square = np.einsum("tii->t", scaled), np.einsum("tij,tij->t", scaled, scaled)
+    # (sum of eigenvalues)^2 / (sum of squares) is at most the rank, and cheap
+    at_least = np.divide(trace**2, square, out=np.zeros_like(trace), where=square > 0.0)
+    return bool(at_least.sum() <= unknowns) and int(_rank(scaled).sum()) <= unknowns
+
+
+def _rank(matrices: Array) -> IntArray:
+    """Return the ranks of positive semi-definite matrices, up to rounding."""
+    values = np.linalg.eigvalsh(matrices)
+    return np.asarray((values > RANK_TOLERANCE * values[..., -1:]).sum(axis=-1))
 
 
 def _whitened(statistics: GramStatistics, penalty: float, factor: Array | None = None) -> SubspaceProblem:

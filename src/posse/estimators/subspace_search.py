@@ -23,7 +23,7 @@ _FRESH = 2  # of a later batch: independent of what was found
 _HITS = 8  # independent starts that must end at the best value
 _AGREEMENT = 1e-6  # objectives closer than this, relative to the total, are one minimum
 _SPREAD = 2.0  # size of a perturbation relative to the basis
-_STAGE_TOL = 1e-2  # of a stage before the last, relative to the root of its share of the total
+STAGE_TOL, LAST_TOL = 1e-2, 1e-4  # of a stage, relative to the root of its share of the total
 
 
 class Starts:
@@ -95,23 +95,20 @@ def search(
     return replace(end, n_iter=best.n_iter + end.n_iter)
 
 
-def follow(
-    stages: Sequence[SubspaceProblem], estimates: Array, rank: int, *, tol: float, max_iter: int
-) -> Minimum:
-    """Descend from the spectral start through problems that change little from one to the next.
+def follow(stages: Sequence[SubspaceProblem], end: Minimum, *, tol: float, max_iter: int) -> Minimum:
+    """Descend from the minimum of the first stage to that of the last, through all between.
 
     The stages have falling penalties, by about a factor of ten, which lowers the objective by no more.
-    `estimates` (T, r) are the tasks' own, in the whitened coordinates of the first.
     """
-    start, goal, n_iter = Starts(estimates, rank).spectral, _STAGE_TOL, 0
+    n_iter = end.n_iter
     for problem, following in pairwise(stages):
-        (end,) = descend(problem, start[None], goal, max_iter)
         basis = problem.transform @ end.coordinates
         start = np.asarray(np.linalg.lstsq(following.transform, basis)[0], dtype=np.float64)
-        goal = _STAGE_TOL * float(np.sqrt(0.1 * max(end.objective, 0.0) / (problem.total or 1.0)))
+        share = float(np.sqrt(0.1 * max(end.objective, 0.0) / (problem.total or 1.0)))
+        goal = min(tol, LAST_TOL * share) if following is stages[-1] else STAGE_TOL * share
+        (end,) = descend(following, start[None], goal, max_iter)
         n_iter += end.n_iter
-    (end,) = descend(stages[-1], start[None], tol, max_iter)
-    return replace(end, n_iter=n_iter + end.n_iter)
+    return replace(end, n_iter=n_iter)
 
 
 def distinct(minima: list[Minimum], gap: float) -> list[Minimum]:

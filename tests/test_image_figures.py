@@ -1,0 +1,264 @@
+"""Figures 3 and 4 and what their margin is made of: settings, claims, pictures, and the command."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+import posse.cli
+from posse.cli import app
+from posse.data import DataError
+from posse.experiments import FIGURES, Claim, Experiment, play_seeds, variant
+from posse.experiments.grid import Run
+from posse.experiments.image_claims import (
+    advantage_does_not_shrink,
+    beats_naive,
+    beats_ridge,
+    greedy_is_trapped,
+    interpolation_peak,
+    one_sided_rounds,
+)
+from posse.plots import (
+    draw_error_against_rounds,
+    draw_regret_against_rank,
+    error_against_rounds,
+    errors_by_rounds,
+    regret_against_rank,
+)
+
+SEEDS = 6
+
+
+def final_table(regrets: dict[str, float]) -> pl.DataFrame:
+    """Return final regrets that differ between seeds by the same amount for all policies."""
+    return pl.DataFrame(
+        [
+            (5, 10_000, seed, policy, 10_000, regret + seed + 0.1 * (seed * place % 3))
+            for seed in range(SEEDS)
+            for place, (policy, regret) in enumerate(regrets.items())
+        ],
+        schema=["n_classes", "horizon", "seed", "policy", "round", "regret_per_task"],
+        orient="row",
+    )
+
+
+def error_table(errors: dict[str, dict[int, float]], horizon: int = 1000) -> pl.DataFrame:
+    """Return regrets in which a policy errs at a known rate after round `explore`."""
+    rows = []
+    for policy, by_rounds in errors.items():
+        for n, error in by_rounds.items():
+            for seed in range(SEEDS):
+                after = (error + 0.001 * seed) * (horizon - n)
+                rows += [
+                    (n, horizon, seed, policy, n, n / 2),
+                    (n, horizon, seed, policy, horizon, n / 2 + after),
+                ]
+    schema = ["explore", "horizon", "seed", "policy", "round", "regret_per_task"]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+REGRETS = {
+    "mlingreedy-1": 1500.0,
+    "mlingreedy-2": 800.0,
+    "mlingreedy-5": 300.0,
+    "mlingreedy-10": 400.0,
+    "naive": 500.0,
+    "independent-epochs": 100.0,
+    "independent-greedy": 70.0,
+}
+ERRORS = {
+    "commit-exact": {100: 0.01, 400: 0.3, 900: 0.04},
+    "commit-naive": {100: 0.01, 400: 0.02, 900: 0.006},
+    "relearn-naive": {100: 0.01, 400: 0.2, 900: 0.15},
+    "relearn-mlingreedy": {100: 0.01, 400: 0.1, 900: 0.08},
+    "relearn-all": {100: 0.01, 400: 0.02, 900: 0.015},
+}
+
+
+def estimates(claim: Claim) -> dict[str, float]:
+    return {item.where: item.estimate for item in claim.evidence}
+
+
+def test_claims_about_regret_are_decided_by_the_contrasts_they_name() -> None:
+    table = final_table(REGRETS)
+    beats = beats_naive(table)
+    assert beats.verdict == "fails"
+    assert beats.tally == (2, 2)
+    assert_allclose([estimates(beats)[f"k = {k}"] for k in (1, 2, 5, 10)], [-1000, -300, 200, 100], atol=1.0)
+    grows = advantage_does_not_shrink(table)
+    assert grows.verdict == "fails"
+    assert_allclose(list(estimates(grows).values()), [700, 500, -100], atol=1.0)
+    assert beats_ridge(table).tally == (0, 4)
+    trapped = greedy_is_trapped(table)
+    assert trapped.verdict == "fails"
+    assert_allclose(trapped.evidence[0].estimate, -30, atol=1.0)
+
+
+def test_claims_hold_when_the_runs_say_so() -> None:
+    better = {f"mlingreedy-{k}": 90.0 - k for k in (1, 2, 5, 10)}
+    table = final_table({**REGRETS, **better, "independent-greedy": 3000.0})
+    for decide in (beats_naive, advantage_does_not_shrink, beats_ridge, greedy_is_trapped):
+        assert decide(table).verdict == "holds"
+
+
+def test_claims_about_errors() -> None:
+    table = error_table(ERRORS)
+    peak = interpolation_peak(table, dim=784)
+    assert peak.verdict == "holds"
+    assert peak.evidence[0].where == "n = 100 to 400"
+    assert_allclose(peak.evidence[0].estimate, 29.0, atol=0.1)
+    sided = one_sided_rounds(table, dim=784)
+    assert sided.verdict == "holds"
+    assert estimates(sided) == pytest.approx({"own minus random rounds, n = 900": 14.4}, abs=0.1)
+    flat = {policy: dict.fromkeys((100, 400, 900), 0.01) for policy in ERRORS}
+    assert one_sided_rounds(error_table(flat), dim=784).verdict == "undecided"
+    falling = {**flat, "commit-exact": {100: 0.05, 400: 0.02, 900: 0.01}}
+    assert interpolation_peak(error_table(falling), dim=784).verdict == "fails"
+
+
+def test_errors_are_counted_after_the_last_estimate_only() -> None:
+    errors = errors_by_rounds(error_table(ERRORS)).filter(pl.col("seed") == 0)
+    found = {(row["policy"], row["explore"]): row["error"] for row in errors.to_dicts()}
+    expected = {(policy, n): error for policy, curve in ERRORS.items() for n, error in curve.items()}
+    assert found == pytest.approx(expected)
+
+
+def test_the_pictures_show_the_table() -> None:
+    data = regret_against_rank(final_table(REGRETS))
+    assert dict(data.filter(pl.col("rank").is_not_null()).select("policy", "rank").iter_rows()) == {
+        f"mlingreedy-{k}": k for k in (1, 2, 5, 10)
+    }
+    (axes,) = draw_regret_against_rank(data, "title").axes
+    (container,) = axes.containers
+    shown = np.asarray(container[0].get_ydata(), dtype=float)
+    assert_allclose(shown, data.filter(pl.col("rank").is_not_null()).sort("rank")["regret_per_task"])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "5", "10"]
+    levels = {line.get_label(): float(np.asarray(line.get_ydata())[0]) for line in axes.lines}
+    naive = data.filter(pl.col("policy") == "naive")["regret_per_task"].item()
+    assert levels["NaiveGreedy"] == naive
+    errors = error_against_rounds(error_table(ERRORS))
+    (axes,) = draw_error_against_rounds(errors, "title", dim=784).axes
+    curves = {bars.get_label(): bars[0].get_ydata() for bars in axes.containers}
+    exact = errors.filter(pl.col("policy") == "commit-exact").sort("explore")["error"]
+    shown = np.asarray(curves["random rounds, least squares without ridge"], dtype=float)
+    assert_allclose(shown, 100 * exact.to_numpy())
+
+
+def test_the_figures_are_the_papers() -> None:
+    for name, n_classes in (("fig3", 5), ("fig4", 10)):
+        for images in ("mnist", "digits", "fashion"):
+            figure = FIGURES[variant(name, images)]
+            assert figure.experiment.problem == images
+            assert figure.experiment.horizon == 10_000
+            assert figure.experiment.cells == ({"n_classes": n_classes, "scaling": "norm"},)
+            assert {f"mlingreedy-{k}" for k in (1, 2, 5, 10)} | {"naive"} <= set(figure.experiment.policies)
+    assert variant("fig3", "mnist") == "fig3"
+    assert variant("fig3", "digits") == "fig3_digits"
+    assert variant("fig1", "digits") == "fig1"
+
+
+def test_policies_too_large_to_play_together_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = {"n_classes": 3, "scaling": "norm", "explore": 37}
+    policies = ("commit-naive", "relearn-all", "independent-epochs")
+    experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=policies, horizon=200)
+    together = Run(experiment, cell, 0).play()
+    assert {14, 200, 37} <= set(together["round"])  # 14 = 200^(1/2), the end of the first epoch
+    monkeypatch.setattr("posse.experiments.grid.STATISTICS_VALUES", 1)
+    alone = Run(experiment, cell, 0).play()
+    assert together.drop("seconds").equals(alone.drop("seconds"))
+
+
+def test_options_come_from_the_experiment_the_cell_and_the_problem_in_that_order() -> None:
+    cell = {"n_classes": 3, "scaling": "norm"}
+    experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=("naive",), horizon=200)
+    naive = Run(experiment, cell, 0)
+    problem = naive.draw()
+    assert naive.build(problem)["naive"].estimator.penalty == 1e-3  # type: ignore[attr-defined]
+    told = replace(experiment, options={"penalty": 0.5})
+    assert Run(told, cell, 0).build(problem)["naive"].estimator.penalty == 0.5  # type: ignore[attr-defined]
+    celled = {**cell, "penalty": 0.25}
+    assert Run(experiment, celled, 0).build(problem)["naive"].estimator.penalty == 0.25  # type: ignore[attr-defined]
+
+
+def test_learning_on_images_beats_guessing() -> None:
+    cell = {"n_classes": 4, "scaling": "norm"}
+    policies = ("independent-greedy", "random")
+    experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=policies, horizon=400)
+    final = play_seeds(experiment, seeds=2).filter(pl.col("round") == 400)
+    regrets = dict(final.group_by("policy").agg(pl.col("regret_per_task").mean()).iter_rows())
+    # 2 seeds x 6 tasks x 400 rounds of a fair coin: 8 standard deviations are 8 * 0.5 / sqrt(4800) * 400
+    assert abs(regrets["random"] - 200) < 8 * 0.5 / np.sqrt(4800) * 400
+    assert regrets["independent-greedy"] < 40
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_simulate_on_images() -> None:
+    code, out, err = run(
+        "simulate", "--problem", "digits", "--classes", "3", "--rounds", "60", "--seeds", "2",
+        "--jobs", "1", "--policy", "naive", "--policy", "random", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    settings = json.loads(out)["settings"]
+    assert settings["images"] == "scikit-learn's digits (1,797 images of 8 x 8)"
+    assert (settings["classes"], settings["scaling"], settings["penalty"]) == (3, "norm", 0.001)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--classes", "1"], "`n_classes` of ClassPairs must be an integer in [2, classes=10]. Got 1."),
+        (["--classes", "11"], "`n_classes` of ClassPairs must be an integer in [2, classes=10]. Got 11."),
+        (
+            ["--rank", "3"],
+            "--rank is not an option of --problem digits, which has --classes, --scaling. Got 3.",
+        ),
+        (["--scaling", "log"], "`scaling` of ClassPairs must be one of unit, norm. Got 'log'."),
+        (
+            ["--classes", "3", "--policy-rank", "4"],
+            "`rank` of LowRank must be an integer in [1, min(dim=64, ",
+        ),
+        (["--policy", "oracle-greedy"], "oracle policies need a problem with a true representation."),
+        (["--penalty", "-1"], "`penalty` of LowRank must be a finite number of at least 0. Got -1.0."),
+    ],
+)
+def test_bad_input_on_images(arguments: list[str], message: str) -> None:
+    code, _, err = run("simulate", "--problem", "digits", "--rounds", "30", "--jobs", "1", *arguments)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_images_that_no_source_has_are_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("MNIST could not be loaded. Tried in turn: nothing")
+
+    monkeypatch.setattr(posse.cli, "load_images", fail)
+    for arguments in (["simulate", "--problem", "mnist"], ["reproduce", "fig3", "--data", "mnist"]):
+        code, _, err = run(*arguments)
+        assert code == 1
+        assert "Error: MNIST could not be loaded." in " ".join(err.split())
+
+
+def test_reproduce_says_which_images_it_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "margin_digits"
+    cells = tuple({"n_classes": 3, "scaling": "norm", "explore": n} for n in (16, 72))
+    experiment = replace(FIGURES[name].experiment, cells=cells, horizon=120)
+    small = {**FIGURES, name: replace(FIGURES[name], experiment=replace(experiment, options={"rank": 2}))}
+    monkeypatch.setattr(posse.cli, "FIGURES", small)
+    monkeypatch.setattr("posse.report.FIGURES", small)
+    code, _, err = run("reproduce", "margin", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
+    assert code == 0, err
+    assert "Images: scikit-learn's digits (1,797 images of 8 x 8)" in err
+    assert {path.name for path in tmp_path.iterdir()} == {name, "claims.json", "report.html"}
+    page = (tmp_path / "report.html").read_text()
+    assert "scikit-learn&#39;s digits (1,797 images of 8 x 8)" in page
+    assert "posse reproduce margin --data digits --seeds 2" in page
+    assert (tmp_path / name / "error-by-rounds.png").exists()
