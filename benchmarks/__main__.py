@@ -45,7 +45,7 @@ def low_rank_speed(
 @app.command()
 def low_rank_wide(
     repeats: Annotated[int, typer.Option(help="Times LowRank is fitted.")] = 1,
-    max_iter: Annotated[int, typer.Option(help="Iterations that L-BFGS may take.")] = 3000,
+    max_iter: Annotated[int, typer.Option(help="Iterations that L-BFGS may take.")] = 5000,
 ) -> None:
     """Time LowRank on the pixels of pairs of digits, beside SciPy's L-BFGS."""
     for table in low_rank.wide(repeats, max_iter):

@@ -130,13 +130,13 @@ def scaling(repeats: int) -> Table:
 def wide(repeats: int, max_iter: int) -> tuple[Table, Table]:
     """Time a fit of real features beside L-BFGS from the same start, and show what fits of images reach.
 
-    L-BFGS runs until it is within 1e-6 of LowRank's objective; both pay for the start, one BLAS thread.
+    L-BFGS runs until it is within 1e-6 of LowRank's objective; both pay for the start, two BLAS threads.
     """
     pairs, source = image_pairs()
     penalty = 1e-3
     fits = Table("rounds", "penalty", "time", "objective", "gradient norm", "converged", "steps", "|theta|")
     fits.title = f"LowRank, d = {pairs.dim}, T = {pairs.n_tasks}, k = 10: {source}"
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=2):
         few = random_play(pairs, 100, seed=0)
         add_fit(fits, repeats, few, 100, 0.0)
         statistics = random_play(pairs, 900, seed=0)

@@ -145,7 +145,7 @@ def test_the_pictures_show_the_table() -> None:
     (axes,) = draw_error_against_rounds(errors, "title", dim=784).axes
     curves = {bars.get_label(): bars[0].get_ydata() for bars in axes.containers}
     exact = errors.filter(pl.col("policy") == "commit-exact").sort("explore")["error"]
-    shown = np.asarray(curves["random rounds, least squares without ridge"], dtype=float)
+    shown = np.asarray(curves["from random rounds, no ridge"], dtype=float)
     assert_allclose(shown, 100 * exact.to_numpy())
 
 

@@ -158,7 +158,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             lambda problem, options: IndependentGreedy(),
         ),
         "independent-epochs": NamedPolicy(
-            "IndependentGreedy, paper's epochs",
+            "IndependentGreedy, epochs",
             "ridge with a learned penalty and all data, but updates at the ends of the paper's epochs alone",
             lambda problem, options: IndependentGreedy(schedule=DoublyExponential()),
         ),
@@ -201,23 +201,23 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             lambda problem, options: PEGE(),
         ),
         "commit-exact": NamedPolicy(
-            "random rounds, least squares without ridge",
+            "from random rounds, no ridge",
             "n rounds at random, then greedy play by their least squares of minimum norm",
             lambda problem, options: _commit(Ridge(penalty=0.0), options),
         ),
         "commit-naive": NamedPolicy(
-            "random rounds, least squares",
+            "from random rounds",
             "n rounds at random, then greedy play by NaiveGreedy's estimate from them",
             lambda problem, options: _commit(Ridge(penalty=options.penalty), options),
         ),
         "relearn-naive": NamedPolicy(
-            "own rounds, least squares",
+            "from own rounds, as NaiveGreedy",
             "as NaiveGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the greedy "
             "rounds alone",
             lambda problem, options: _relearn(Ridge(penalty=options.penalty), "epoch", problem, options),
         ),
         "relearn-mlingreedy": NamedPolicy(
-            "own rounds, low-rank least squares",
+            "from own rounds, as MLinGreedy",
             "as MLinGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the greedy "
             "rounds alone",
             lambda problem, options: _relearn(
@@ -225,7 +225,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             ),
         ),
         "relearn-all": NamedPolicy(
-            "random and own rounds, least squares",
+            "from random and own rounds",
             "d/8 rounds at random, greedy play up to n, then by NaiveGreedy's estimate from all of them",
             lambda problem, options: _relearn(Ridge(penalty=options.penalty), "all", problem, options),
         ),

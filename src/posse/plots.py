@@ -41,7 +41,9 @@ STYLES = {
     "random": ("#7F7F7F", "v"),
 }
 LINES = {"naive": "--", "independent-greedy": "-.", "independent-epochs": "-", "random": ":"}
+PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 FIRST_ROUND = 10
+LONG_LABEL = 22
 
 
 def regret_against_tasks(table: pl.DataFrame) -> pl.DataFrame:
@@ -72,7 +74,7 @@ def draw_regret_against_tasks(data: pl.DataFrame, title: str, *, log_regret: boo
             )
         axes.set(xscale="log", xticks=ticks, xlabel="number of tasks T")
         axes.set(**({"yscale": "log"} if log_regret else {"ylim": (0, None)}))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter(PLAIN)
         axes.xaxis.set_minor_locator(NullLocator())
     _label(figure, panels, "regret per task")
     return figure
@@ -149,6 +151,7 @@ def draw_regret_against_rank(data: pl.DataFrame, title: str) -> Figure:
         label=POLICIES["mlingreedy"].label,
     )
     axes.set(xlabel="rank k that MLinGreedy is told", yscale="log")
+    axes.yaxis.set_major_formatter(PLAIN)
     axes.set_xticks(places, [str(rank) for rank in ranked["rank"]])
     _label(figure, panels, "regret per task")
     return figure
@@ -192,8 +195,11 @@ def draw_error_against_rounds(data: pl.DataFrame, title: str, *, dim: int) -> Fi
             capsize=2.5,
             label=POLICIES[policy].label,
         )
+    ticks = sorted(data["explore"].unique().to_list())
     axes.set(xlabel="round n after which the estimate is made", xscale="log", yscale="log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xticks(ticks, [str(tick) for tick in ticks], rotation=45)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(PLAIN)
     _label(figure, panels, "wrong choices afterwards (%)")
     return figure
 
@@ -228,5 +234,6 @@ def _label(figure: Figure, panels: dict[int | None, Axes], ylabel: str) -> None:
         axes.grid(alpha=0.3, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     handles, labels = first.get_legend_handles_labels()
-    columns = min(len(labels), 4) if len(panels) > 1 else 3
+    alone = 3 if max(map(len, labels)) <= LONG_LABEL else 2
+    columns = min(len(labels), 4) if len(panels) > 1 else alone
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posse.estimators.estimate import Certificate, Estimate
 from posse.estimators.ridge import Ridge
@@ -147,7 +148,10 @@ def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[Subsp
         return [_whitened(statistics, penalty)]
     n_stages = 1 + int(np.ceil(np.log10(first / last)))
     factor = low_rank_factors(statistics.gram)
-    return [_whitened(statistics, value, factor) for value in np.geomspace(first, last, n_stages).tolist()]
+    exact = statistics.gram if factor is None else factor
+    rough = exact.astype(np.float32) if wide else None
+    penalties = np.geomspace(first, last, n_stages).tolist()
+    return [_whitened(statistics, value, factor, rough) for value in penalties]
 
 
 def _is_short(gram: Array, rank: int) -> bool:
@@ -170,11 +174,16 @@ def _rank(matrices: Array) -> IntArray:
     return np.asarray((values > RANK_TOLERANCE * values[..., -1:]).sum(axis=-1))
 
 
-def _whitened(statistics: GramStatistics, penalty: float, factor: Array | None = None) -> SubspaceProblem:
+def _whitened(
+    statistics: GramStatistics,
+    penalty: float,
+    factor: Array | None = None,
+    rough: NDArray[np.float32] | None = None,
+) -> SubspaceProblem:
     """Return the problem in coordinates that whiten its mean Gram matrix."""
     transform, _ = whitener(_mean_gram(statistics.gram, penalty))
     total = float(statistics.square.sum())
-    return SubspaceProblem(statistics.gram, statistics.moment, total, transform, penalty, factor)
+    return SubspaceProblem(statistics.gram, statistics.moment, total, transform, penalty, factor, rough)
 
 
 def _own_estimates(problem: SubspaceProblem) -> Array:

@@ -21,8 +21,10 @@ Every array of `Points` has a leading axis of starts, which all move together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posse.linalg import semi_inverse
 from posse.validation import Array, BoolArray
@@ -48,6 +50,9 @@ class SubspaceProblem:
         Added to every eigenvalue of every G_t.
     factor : (T, d, m), optional
         L_t with L_t L_t' = G_t, where m is so much smaller than d that products are faster with it.
+    rough : (T, d, d) or (T, d, m), optional
+        The G_t, or the L_t if they are given, in single precision: twice as fast to read, and good
+        enough for the Hessian, whose errors cost a step and not an answer.
     """
 
     gram: Array
@@ -56,11 +61,17 @@ class SubspaceProblem:
     transform: Array
     penalty: float = 0.0
     factor: Array | None = None
+    rough: NDArray[np.float32] | None = None
 
-    def times_gram(self, rows: Array) -> Array:
+    def times_gram(self, rows: Array, *, roughly: bool = False) -> Array:
         """Return v'(G_t + penalty I) for a stack of rows v, (T, s, d)."""
-        product = rows @ self.gram if self.factor is None else rows @ self.factor @ self.factor.mT
-        return product + self.penalty * rows if self.penalty > 0.0 else product
+        matrices: NDArray[Any] = self.gram if self.factor is None else self.factor
+        if roughly and self.rough is not None:
+            matrices = self.rough
+        product = rows.astype(matrices.dtype, copy=False) @ matrices
+        if self.factor is not None:
+            product = product @ matrices.mT
+        return np.asarray(product + self.penalty * rows if self.penalty > 0.0 else product)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +182,7 @@ def hessian_product(problem: SubspaceProblem, points: Points, direction: Array) 
     change = apply(points.gram_basis, shift) - points.residual @ moved
     change = apply(points.inverse, change)
     shift -= change @ points.basis.mT
-    curved = problem.times_gram(shift.swapaxes(0, 1)).swapaxes(0, 1)
+    curved = problem.times_gram(shift.swapaxes(0, 1), roughly=True).swapaxes(0, 1)
     product = curved.mT @ points.weights + points.residual.mT @ change
     return _tangent(points.coordinates, problem.transform.T @ product)
 
