@@ -86,8 +86,11 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
             ["--arms", "100000000000000000000"],
             "`n_arms` of GaussianProblem must be an integer in [1, 1000000000].",
         ),
-        (["--condition", "2"], "--condition is not an option of --problem gaussian. Got 2.0."),
-        (["--problem", "ellipsoid"], "--arms is not an option of --problem ellipsoid. Got 3."),
+        (["--condition", "2"], "--condition is not an option of --problem gaussian, which has --dim, --rank"),
+        (
+            ["--problem", "ellipsoid"],
+            "--arms is not an option of --problem ellipsoid, which has --dim, --rank",
+        ),
         (["--policy", "pege"], "PEGE plays ellipsoids, infinite action sets. Got FiniteActions."),
         (["--jobs", "0"], "--jobs must be an integer of at least 1. Got 0."),
         (["--noise", "cauchy"], "Got 'cauchy'."),

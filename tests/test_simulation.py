@@ -169,7 +169,10 @@ def test_tasks_may_sit_out_and_arms_may_be_missing() -> None:
             return state
 
     trace = simulate(problem, Watching(), horizon=400, seed=0)
-    counts = seen[0].count
+    assert not seen  # the last update is made when its state is asked for, and once
+    assert trace.state is trace.state
+    (statistics,) = seen
+    counts = statistics.count
     assert_array_equal(np.delete(counts, 1), 400)
     assert 120 < counts[1] < 280
     regret_per_round = trace.regret[-1] / counts
