@@ -30,7 +30,7 @@ IMAGES, LABELS = load_digits(return_X_y=True)
 
 
 def digits(**changed: Any) -> ClassPairs:
-    arguments = {"images": IMAGES, "labels": LABELS, "brightest": 16, "n_classes": 5}
+    arguments = {"images": IMAGES, "labels": LABELS, "brightest": 16, "n_classes": 5, "scaling": "unit"}
     return ClassPairs(**(arguments | changed))
 
 
@@ -188,9 +188,9 @@ def test_rounds_do_not_depend_on_the_chunk(scaling: str, monkeypatch: pytest.Mon
 
 def test_constant_pixels_are_allowed() -> None:
     images = np.full((4, 3), 7, dtype=np.uint8)
-    problem = ClassPairs(images=images, labels=np.array([0, 1, 1, 0]))
+    problem = ClassPairs(images=images, labels=np.array([0, 1, 1, 0]), scaling="unit")
     check_problem(problem)
-    black = ClassPairs(images=0 * images, labels=np.array([0, 1, 1, 0]))
+    black = ClassPairs(images=0 * images, labels=np.array([0, 1, 1, 0]), scaling="unit")
     assert_array_equal(black.pool, 0.0)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posse import DoublyExponential, Every, Geometric
+from posse import At, DoublyExponential, Every, Geometric
 from posse.policies import Schedule
 
 SCHEDULES = st.one_of(
@@ -56,3 +56,9 @@ def test_bad_parameters_are_named() -> None:
     for schedule in (DoublyExponential(), Geometric(), Every()):
         with pytest.raises(ValueError, match=r"`horizon` must be .* Got 0"):
             schedule.blocks(0)
+
+
+def test_at_needs_a_tuple_of_rounds() -> None:
+    with pytest.raises(ValueError, match=r"`rounds` of At must be a tuple of rounds. Got 10"):
+        At(10)  # type: ignore[arg-type]
+    assert At((5, 500)).blocks(100) == (5, 95)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -75,8 +75,8 @@ class NamedProblem:
         Policies that are compared on it by default.
     work : callable
         The cost of a round, in numbers to handle, from the parameters.
-    options : mapping
-        What policies are told by default, if not `PolicyOptions` says so already.
+    options : callable
+        What policies are told by default, from the parameters; `PolicyOptions` has the rest.
     images : str, optional
         The image set that it is made of, a name in `posse.data`.
     """
@@ -86,7 +86,7 @@ class NamedProblem:
     parameters: Mapping[str, Any]
     policies: tuple[str, ...]
     work: Callable[[Mapping[str, Any]], int]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda cell: {"rank": cell["rank"]}
     images: str | None = None
 
 
@@ -127,9 +127,12 @@ def _class_pairs(name: str, *, n_classes: int, scaling: str, seed: int) -> Probl
     )
 
 
-def _pairs_work(dim: int, parameters: Mapping[str, Any]) -> int:
-    n_classes = int(parameters["n_classes"])
-    return n_classes * (n_classes - 1) // 2 * dim * dim // 4
+def _n_pairs(cell: Mapping[str, Any]) -> int:
+    return int(cell["n_classes"]) * (int(cell["n_classes"]) - 1) // 2
+
+
+def _pairs_work(dim: int, cell: Mapping[str, Any]) -> int:
+    return _n_pairs(cell) * dim * dim // 4
 
 
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
@@ -262,7 +265,7 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
                 parameters={"n_classes": 10, "scaling": "norm"},
                 policies=("mlingreedy", "naive", "independent-epochs", "independent-greedy", "random"),
                 work=partial(_pairs_work, images.n_pixels),
-                options={"rank": 5, "penalty": 1e-3},
+                options=lambda cell: {"rank": max(1, min(5, _n_pairs(cell))), "penalty": 1e-3},
                 images=name,
             )
             for name, images in IMAGE_SETS.items()

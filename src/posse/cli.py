@@ -87,7 +87,7 @@ def reproduce(
         str | None,
         typer.Option(
             help=f"Images of {', '.join(ON_IMAGES)}: {', '.join(IMAGE_SETS)} "
-            "[default: digits, which need no download; with --full mnist, as in the paper]."
+            "(default: digits, which need no download; with --full mnist, as in the paper)."
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
@@ -110,6 +110,8 @@ def reproduce(
         check_choice("--data", images, IMAGE_SETS)
         for name in figures or ():
             check_choice("figure", name, PAPER)
+        if data is not None and figures and not set(figures) & set(ON_IMAGES):
+            raise ValueError(f"--data is for {', '.join(ON_IMAGES)}, which are not run. Got {data!r}.")
         names = list(dict.fromkeys(variant(name, images) for name in figures or PAPER))
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
@@ -159,35 +161,35 @@ def reproduce(
 @app.command()
 def simulate(
     problem: Annotated[str, typer.Option(help=f"Kind of problem: {', '.join(PROBLEMS)}.")] = "gaussian",
-    dim: Annotated[int | None, typer.Option(help="d, the number of features [default: 20].")] = None,
+    dim: Annotated[int | None, typer.Option(help="d, the number of features (default: 20).")] = None,
     rank: Annotated[
-        int | None, typer.Option(help="k, the dimension of the shared representation [default: 2].")
+        int | None, typer.Option(help="k, the dimension of the shared representation (default: 2).")
     ] = None,
     tasks: Annotated[
-        int | None, typer.Option(help="T, the number of tasks played side by side [default: 50].")
+        int | None, typer.Option(help="T, the number of tasks played side by side (default: 50).")
     ] = None,
-    arms: Annotated[int | None, typer.Option(help="K, the arms of a gaussian problem [default: 5].")] = None,
+    arms: Annotated[int | None, typer.Option(help="K, the arms of a gaussian problem (default: 5).")] = None,
     rounds: Annotated[int, typer.Option(help="N, the number of rounds.")] = 10_000,
     covariance: Annotated[
         str | None,
         typer.Option(
-            help=f"Covariance of a gaussian problem's arms: {', '.join(COVARIANCES)} [default: isotropic]."
+            help=f"Covariance of a gaussian problem's arms: {', '.join(COVARIANCES)} (default: isotropic)."
         ),
     ] = None,
     condition: Annotated[
         float | None,
-        typer.Option(help="Condition number of an ellipsoid problem's sets [default: 1, unit balls]."),
+        typer.Option(help="Condition number of an ellipsoid problem's sets (default: 1, unit balls)."),
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)} [default: gaussian]."),
+        typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)} (default: gaussian)."),
     ] = None,
     classes: Annotated[
         int | None,
-        typer.Option(help="The first C classes of an image set; their pairs are the tasks [default: 10]."),
+        typer.Option(help="The first C classes of an image set; their pairs are the tasks (default: 10)."),
     ] = None,
     scaling: Annotated[
-        str | None, typer.Option(help=f"Scale of images: {', '.join(SCALINGS)} [default: norm].")
+        str | None, typer.Option(help=f"Scale of images: {', '.join(SCALINGS)} (default: norm).")
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -197,16 +199,22 @@ def simulate(
     ] = None,
     policy_rank: Annotated[
         int | None,
-        typer.Option(help="Tell the policies this rank [default: the true one; 5 for images]."),
+        typer.Option(help="Tell the policies this rank (default: the true one; 5 for images)."),
     ] = None,
     penalty: Annotated[
         float | None,
-        typer.Option(help="Ridge of mlingreedy and naive [default: 0, as in the paper; 0.001 for images]."),
+        typer.Option(help="Ridge of mlingreedy and naive (default: 0, as in the paper; 0.001 for images)."),
     ] = None,
     exponent: Annotated[
-        float | None, typer.Option(help="Tell e2tc this c in N_1 = d^c k sqrt(N / T) [default: 1.5].")
+        float | None, typer.Option(help="Tell e2tc this c in N_1 = d^c k sqrt(N / T) (default: 1.5).")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds: each draws a new problem.")] = 8,
+    explore: Annotated[
+        int | None,
+        typer.Option(help="Round of the last estimate of the commit and relearn policies (default: 100)."),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(help="Number of seeds: each draws a new problem, or new rounds of the same images.")
+    ] = 8,
     jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     plot: Annotated[
@@ -241,7 +249,7 @@ def simulate(
             "scaling": scaling,
         }
         cell = own_parameters(problem, given)
-        told = {"rank": policy_rank, "exponent": exponent, "penalty": penalty}
+        told = {"rank": policy_rank, "exponent": exponent, "penalty": penalty, "explore": explore}
         options = {name: value for name, value in told.items() if value is not None}
         experiment = Experiment(
             name="simulate", problem=problem, cells=(cell,), policies=names, horizon=rounds, options=options
@@ -260,14 +268,15 @@ def simulate(
         )
         regrets = summarise(final, by=["policy"]).sort("regret_per_task").drop("n_seeds").to_dicts()
         rows = [{**row, "seconds": seconds[row["policy"]]} for row in regrets]
+        used = {**kind.options(cell), **options}
         settings = {
             "problem": problem,
             **data,
             **{OPTIONS[name]: value for name, value in cell.items()},
             "rounds": rounds,
-            "policy_rank": options.get("rank", cell.get("rank", kind.options.get("rank"))),
-            **({"exponent": options.get("exponent", 1.5)} if "e2tc" in names else {}),
-            **({"penalty": ridge} if (ridge := options.get("penalty", kind.options.get("penalty"))) else {}),
+            "policy_rank": used.pop("rank"),
+            **({"exponent": 1.5} if "e2tc" in names else {}),
+            **used,
             "seeds": seeds,
         }
         if as_json:
@@ -294,7 +303,10 @@ def print_names() -> None:
     for heading, entries in (
         ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
         ("Problems", {name: problem.summary for name, problem in PROBLEMS.items()}),
-        ("Figures", {name: FIGURES[name].title for name in PAPER}),
+        (
+            "Figures",
+            {name: FIGURES[name].title.replace(IMAGE_SETS["mnist"].title, "Images") for name in PAPER},
+        ),
     ):
         table = Table(box=None, show_header=False, title=heading, title_justify="left", title_style="bold")
         for name, summary in entries.items():
@@ -337,6 +349,8 @@ def fetch_images(kinds: Iterable[NamedProblem]) -> dict[str, str]:
             task = bar.add_task(f"{name}: looking", total=None)
 
             def show(stage: str, done: int, total: int | None, task: TaskID = task, name: str = name) -> None:
+                if done == 0 and not errors.is_terminal:
+                    errors.print(f"{name}: {stage}", highlight=False)
                 bar.update(task, description=f"{name}: {stage}", completed=done, total=total)
 
             titles.append(load_images(name, on_progress=show).title)

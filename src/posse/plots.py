@@ -34,10 +34,10 @@ STYLES = {
     "pege": ("#D55E00", "p"),
     "oracle-commit": ("#009E73", "d"),
     "commit-exact": ("#CC79A7", "*"),
-    "commit-naive": ("#000000", "d"),
-    "relearn-naive": ("#D55E00", "H"),
-    "relearn-mlingreedy": ("#0072B2", "h"),
-    "relearn-all": ("#009E73", "p"),
+    "commit-naive": ("#000000", "o"),
+    "relearn-naive": ("#D55E00", "v"),
+    "relearn-mlingreedy": ("#0072B2", "^"),
+    "relearn-all": ("#009E73", "<"),
     "random": ("#7F7F7F", "v"),
 }
 LINES = {"naive": "--", "independent-greedy": "-.", "independent-epochs": "-", "random": ":"}
@@ -196,7 +196,9 @@ def draw_error_against_rounds(data: pl.DataFrame, title: str, *, dim: int) -> Fi
             label=POLICIES[policy].label,
         )
     ticks = sorted(data["explore"].unique().to_list())
-    axes.set(xlabel="round n after which the estimate is made", xscale="log", yscale="log")
+    axes.set(xlabel="round n after which the estimate is made", xscale="log")
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(0, 100)
     axes.set_xticks(ticks, [str(tick) for tick in ticks], rotation=45)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(PLAIN)

@@ -44,7 +44,7 @@ class LowRank:
     n_starts : int
         The problem is not convex. Descents begin from a spectral start and from random ones, in
         batches, until eight independent ones agree on the best end or this many were tried. With 1, the
-        spectral start alone is used. Wide or short data have one start; see the notes.
+        spectral start alone is used. Wide data have that one start in any case; see the notes.
 
     Examples
     --------

@@ -109,9 +109,9 @@ class Run:
     def build(self, problem: Problem) -> dict[str, Policy]:
         """Build the policies for a problem."""
         kind = PROBLEMS[self.experiment.problem]
-        cell = {name: value for name, value in self.cell.items() if name in OPTIONS}
-        rank = {"rank": kind.parameters["rank"]} if "rank" in kind.parameters else {}
-        options = PolicyOptions(**{**rank, **kind.options, **cell, **self.experiment.options})
+        told = {name: value for name, value in self.cell.items() if name in OPTIONS}
+        default = kind.options({**kind.parameters, **self.cell})
+        options = PolicyOptions(**{**default, **told, **self.experiment.options})
         return build_policies(self.experiment.policies, problem, options)
 
     def check(self) -> None:

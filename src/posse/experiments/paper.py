@@ -188,7 +188,7 @@ def class_pairs(name: str, n_classes: int, images: str) -> Figure:
                     plots.regret_against_round(table), title
                 ),
                 "Regret per task up to round n. Epochs end after 100, 1000 and 3162 rounds. Bands are 95 % "
-                "intervals over seeds.",
+                "intervals over seeds. With k = T, MLinGreedy and NaiveGreedy are one curve.",
             ),
         ),
         columns={"n_classes": "classes"},
@@ -198,6 +198,11 @@ def class_pairs(name: str, n_classes: int, images: str) -> Figure:
             "pays 1. No linear predictor is exact, so no policy knows a true representation. "
             "MLinGreedy and NaiveGreedy are the paper's, with the same small ridge for both. "
             "IndependentGreedy shares nothing, but keeps all data and learns its penalty."
+            + (
+                ""
+                if images == "mnist"
+                else " The paper's statements are about MNIST; these are other images."
+            )
         ),
     )
 
@@ -226,8 +231,8 @@ def margin(name: str, images: str) -> Figure:
                 lambda table, title: plots.draw_error_against_rounds(
                     plots.error_against_rounds(table), title, dim=dim
                 ),
-                "Share of wrong choices of greedy play by an estimate that is made after n rounds. Bars are "
-                "95 % intervals over seeds.",
+                "Share of wrong choices of greedy play by an estimate that is made after n rounds, in those "
+                f"from there to N = {5 * dim}. Bars are 95 % intervals over seeds.",
             ),
         ),
         columns={"explore": "n"},

@@ -105,6 +105,8 @@ class At:
     rounds: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rounds, tuple):
+            raise ValueError(f"`rounds` of At must be a tuple of rounds. Got {self.rounds!r}.")
         for number in self.rounds:
             check_integer("`rounds` of At", number, 1)
 

@@ -58,7 +58,7 @@ class ClassPairs:
     labels: NDArray[Any]
     brightest: float = 255
     n_classes: int | None = None
-    scaling: str = "unit"
+    scaling: str = "norm"
 
     def __post_init__(self) -> None:
         for name in ("images", "labels"):
