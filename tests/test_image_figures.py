@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 import posse.cli
+from posse.catalogue import draw_problem
 from posse.cli import app
 from posse.data import DataError
 from posse.experiments import FIGURES, Claim, Experiment, play_seeds, variant
@@ -294,3 +295,21 @@ def test_help_shows_the_defaults(command: str) -> None:
     text = " ".join(out.replace("│", " ").split())
     wanted = {"simulate": "0.001 for images", "reproduce": "digits, which need no download"}
     assert f"(default: {'0, as in the paper; ' if command == 'simulate' else ''}{wanted[command]}" in text
+
+
+def test_cells_and_options_are_checked() -> None:
+    cell = {"n_classes": 3, "scaling": "norm"}
+    common = {"name": "small", "problem": "digits", "policies": ("naive",), "horizon": 50}
+    with pytest.raises(ValueError, match="parameter of a cell must be one of n_classes, scaling, rank"):
+        Experiment(cells=({**cell, "dim": 3},), **common)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="explore must be an option of Experiment or of its cells"):
+        Experiment(cells=({**cell, "explore": 3},), options={"explore": 5}, **common)  # type: ignore[arg-type]
+    told = Experiment(cells=({**cell, "rank": 1},), **common)  # type: ignore[arg-type]
+    assert Run(told, told.cells[0], 0).draw().n_tasks == 3
+
+
+def test_the_two_images_of_a_round_are_drawn_independently() -> None:
+    problem = draw_problem("digits", n_classes=2, scaling="norm", seed=0)
+    index = np.sort(problem.actions(4000, np.random.default_rng(0)).index[:, 0], axis=1)  # type: ignore[attr-defined]
+    # a correlation of 0 has standard deviation 1/sqrt(4000); 5 of them are passed once in two million
+    assert abs(np.corrcoef(index.T)[0, 1]) < 5 / np.sqrt(4000)

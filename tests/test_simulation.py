@@ -127,7 +127,7 @@ def test_large_problems_are_dealt_in_smaller_chunks(monkeypatch: pytest.MonkeyPa
 def test_chunks_of_problems_with_many_features_hold_as_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow, wide = (GaussianProblem(theta=np.ones((3, dim))) for dim in (255, 256))
     assert [posse.simulation._chunk_rounds(problem) for problem in (narrow, wide)] == [32, 256]
-    monkeypatch.setattr(posse.simulation, "WIDE_CHUNK_VALUES", 40 * 3 * 256)
+    monkeypatch.setattr(posse.simulation, "WIDE_CHUNK_VALUES", 40 * 3 * 256 * wide.n_arms)
     assert posse.simulation._chunk_rounds(wide) == 40
 
 

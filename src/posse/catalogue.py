@@ -103,7 +103,7 @@ def _commit(estimator: Estimator, options: PolicyOptions) -> Policy:
 
 
 def _relearn(estimator: Estimator, memory: str, problem: Problem, options: PolicyOptions) -> Policy:
-    first = max(1, problem.dim // 8)
+    first = min(max(1, problem.dim // 8), options.explore)
     return LearningPolicy(estimator=estimator, schedule=At((first, options.explore)), memory=memory)
 
 

@@ -133,7 +133,7 @@ def draw_regret_against_rank(data: pl.DataFrame, title: str) -> Figure:
     for policy, row in _curves(data.filter(pl.col("rank").is_null())):
         mean, low, high = row.select("regret_per_task", "ci_low", "ci_high").row(0)
         colour, _ = STYLES[policy]
-        axes.axhline(mean, color=colour, linestyle=LINES[policy], label=POLICIES[policy].label)
+        axes.axhline(mean, color=colour, linestyle=LINES.get(policy, "-"), label=POLICIES[policy].label)
         if low is not None:
             axes.axhspan(low, high, color=colour, alpha=0.2, linewidth=0)
     low, high = (

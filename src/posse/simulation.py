@@ -49,7 +49,8 @@ class Trace:
     @cached_property
     def state(self) -> Any:
         """What the policy knows at the end, its last block included; that update is made when asked for."""
-        return self.last_update()
+        with threadpool_limits(limits=1):
+            return self.last_update()
 
     @property
     def regret_per_task(self) -> Array:
@@ -166,7 +167,8 @@ def _rounds_at_once(problem: Problem, values: int) -> int:
 
 def _chunk_rounds(problem: Problem) -> int:
     if problem.dim >= WIDE:
-        return min(problem.dim, _rounds_at_once(problem, WIDE_CHUNK_VALUES))
+        arms: int = getattr(problem, "n_arms", 1)  # of a problem that deals copies of them
+        return min(problem.dim, _rounds_at_once(problem, WIDE_CHUNK_VALUES // arms))
     return min(CHUNK_ROUNDS, _rounds_at_once(problem, CHUNK_VALUES))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from posse.estimators.estimate import Certificate, Estimate
 from posse.estimators.ridge import Ridge
 from posse.estimators.subspace_newton import Minimum, SubspaceProblem, apply, evaluate
-from posse.estimators.subspace_search import STAGE_TOL, follow, search
+from posse.estimators.subspace_search import SCREEN_TOL, STAGE_TOL, follow, search
 from posse.linalg import PIVOT_TOLERANCE, RANK_TOLERANCE, graded_qr, low_rank_factors, whitener
 from posse.statistics import GramStatistics
 from posse.validation import Array, IntArray, check_integer, check_number
@@ -22,6 +22,8 @@ MAX_ITER = 200
 WIDE = 256
 # A ridge this small, relative to the mean eigenvalue of X_t'X_t, stands for the minimum norm.
 VANISHING, VANISHING_WIDE = 1e-6, 1e-4
+# Between these, entries of the Gram matrices have room in single precision.
+SINGLE_LEAST, SINGLE_MOST = 1e-25, 1e25
 
 
 class ConvergenceWarning(UserWarning):
@@ -69,8 +71,9 @@ class LowRank:
     d exceeds 256: a descent then takes seconds, and the many directions that real features hardly use
     make least squares ill-posed. For both, the penalty is lowered from the mean eigenvalue of X_t'X_t,
     or a tenth of it, by factors of ten, each minimum being the start of the next descent, down to
-    `penalty`. What stands for the minimum norm is a millionth of that eigenvalue, or a ten-thousandth where
-    data are wide: the norm of theta is then within a fraction of a per cent of the least.
+    `penalty`. With short data a millionth of that eigenvalue, or a ten-thousandth where they are also wide,
+    stands for the minimum norm: the norm of theta is then within a fraction of a per cent of the least.
+    Wide data that are not short, with nearly unseen directions and no penalty, may take minutes.
 
     Theorem 1 asks for the global minimum. No method is known to find it always; "no lower value found
     from many starts" is what this one offers.
@@ -122,18 +125,25 @@ class LowRank:
         """Return the minimum of the last stage."""
         first = stages[0]
         n_starts = 1 if len(first.transform) > WIDE else self.n_starts
-        tol = TOLERANCE if len(stages) == 1 else STAGE_TOL
+        tol = TOLERANCE if len(stages) == 1 else STAGE_TOL if n_starts == 1 else SCREEN_TOL
         end = search(first, _own_estimates(first), self.rank, n_starts=n_starts, tol=tol, max_iter=MAX_ITER)
         return follow(stages, end, tol=TOLERANCE, max_iter=MAX_ITER)
 
     def _unrestricted(self, statistics: GramStatistics) -> tuple[Array, Array, float]:
         """Solve each task alone, where the rank is no restriction."""
-        theta = Ridge(penalty=self.penalty).fit(statistics).theta
-        basis, mixing = graded_qr(theta.T)
-        basis, weights = basis[:, : self.rank], mixing[: self.rank].T
+        if statistics.dim > WIDE:  # inverting each matrix by sweeps would take minutes
+            theta = Ridge(penalty=self.penalty).fit(statistics).theta
+            objective = max(float(statistics.square.sum() - np.vdot(theta, statistics.moment)), 0.0)
+            basis, mixing = graded_qr(theta.T)
+            basis, weights = basis[:, : self.rank], mixing[: self.rank].T
+        else:
+            problem = _whitened(statistics, self.penalty)
+            basis, weights, objective = _restore(problem, np.eye(problem.transform.shape[1]))
+            if basis.shape[1] > self.rank:
+                basis, mixing = graded_qr(basis @ weights.T)
+                weights = mixing.T
         size = basis.shape[1]
         complement = np.linalg.qr(basis, mode="complete")[0][:, size : self.rank]
-        objective = max(float(statistics.square.sum() - np.vdot(theta, statistics.moment)), 0.0)
         return np.hstack([basis, complement]), np.pad(weights, ((0, 0), (0, self.rank - size))), objective
 
 
@@ -143,14 +153,19 @@ def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[Subsp
     size = float(np.einsum("tii->", statistics.gram)) / (n_tasks * dim)
     wide = dim > WIDE
     first = size if wide else 0.1 * size
-    last = max(penalty, (VANISHING_WIDE if wide else VANISHING) * size)
-    if last >= first or not (wide or _is_short(statistics.gram, rank)):
+    vanishing = (VANISHING_WIDE if wide else VANISHING) * size
+    short = penalty < vanishing and _is_short(statistics.gram, rank)
+    last = vanishing if short else penalty
+    if last >= first or not (short or wide or _is_short(statistics.gram, rank)):
         return [_whitened(statistics, penalty)]
-    n_stages = 1 + int(np.ceil(np.log10(first / last)))
+    n_stages = 1 + int(np.ceil(np.log10(first / max(last, vanishing))))
+    penalties = [*np.geomspace(first, max(last, vanishing), n_stages).tolist()]
+    if last < vanishing:
+        penalties.append(last)
     factor = low_rank_factors(statistics.gram)
     exact = statistics.gram if factor is None else factor
-    rough = exact.astype(np.float32) if wide else None
-    penalties = np.geomspace(first, last, n_stages).tolist()
+    single = wide and SINGLE_LEAST < float(np.abs(exact).max()) < SINGLE_MOST
+    rough = exact.astype(np.float32) if single else None
     return [_whitened(statistics, value, factor, rough) for value in penalties]
 
 

@@ -17,7 +17,7 @@ from posse.estimators.subspace_newton import (
 )
 from posse.validation import Array
 
-_SCREEN_TOL, _SCREEN_ITER = 1e-4, 40
+SCREEN_TOL, _SCREEN_ITER = 1e-4, 40
 _BATCH = 8  # starts that descend together
 _FRESH = 2  # of a later batch: independent of what was found
 _HITS = 8  # independent starts that must end at the best value
@@ -79,7 +79,7 @@ def search(
     independent: list[Minimum] = []
     while True:
         batch = batch[: n_starts - len(found)]
-        ends = descend(problem, np.stack(batch), max(tol, _SCREEN_TOL), _SCREEN_ITER)
+        ends = descend(problem, np.stack(batch), max(tol, SCREEN_TOL), _SCREEN_ITER)
         found += ends
         independent += ends[:fresh]
         best, *others = distinct(found, gap)

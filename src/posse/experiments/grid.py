@@ -75,6 +75,10 @@ class Experiment:
             check_choice("policy", name, POLICIES)
         for name in self.options:
             check_choice("option of Experiment", name, OPTIONS)
+        for name in {name: None for cell in self.cells for name in cell}:
+            check_choice("parameter of a cell", name, [*PROBLEMS[self.problem].parameters, *OPTIONS])
+            if name in self.options and name != "rank":
+                raise ValueError(f"{name} must be an option of Experiment or of its cells. Got both.")
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,9 @@ class Run:
     def draw(self) -> Problem:
         """Draw the problem of this cell and seed."""
         kind = self.experiment.problem
-        own = {name: value for name, value in self.cell.items() if name not in OPTIONS or name == "rank"}
-        return draw_problem(kind, **{**PROBLEMS[kind].parameters, **own}, seed=self.seed)
+        defaults = PROBLEMS[kind].parameters
+        own = {name: self.cell.get(name, default) for name, default in defaults.items()}
+        return draw_problem(kind, **own, seed=self.seed)
 
     def build(self, problem: Problem) -> dict[str, Policy]:
         """Build the policies for a problem."""
@@ -291,7 +296,10 @@ def _play_and_save(run: Run, out: Path) -> _Outcome:
 
 
 def _parameters(experiment: Experiment) -> dict[str, Any]:
-    parameters: dict[str, Any] = json.loads(json.dumps({**asdict(experiment), "posse": version("posse")}))
+    kind = PROBLEMS[experiment.problem]
+    defaults = [kind.options({**kind.parameters, **cell}) for cell in experiment.cells]
+    settings = {**asdict(experiment), "default_options": defaults, "posse": version("posse")}
+    parameters: dict[str, Any] = json.loads(json.dumps(settings))
     return parameters
 
 

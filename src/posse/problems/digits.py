@@ -41,7 +41,7 @@ class ClassPairs:
     Examples
     --------
     >>> images = np.array([[255, 0], [204, 0], [0, 255], [51, 255]], dtype=np.uint8)
-    >>> problem = ClassPairs(images=images, labels=np.array([0, 0, 1, 2]))
+    >>> problem = ClassPairs(images=images, labels=np.array([0, 0, 1, 2]), scaling="unit")
     >>> problem.pairs
     array([[0, 1],
            [0, 2],
