@@ -28,9 +28,9 @@ from posse.plots import (
     draw_error_against_rounds,
     draw_regret_against_rank,
     error_against_rounds,
-    errors_by_rounds,
     regret_against_rank,
 )
+from posse.results import errors_by_rounds
 
 SEEDS = 6
 

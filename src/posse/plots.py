@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from posse.catalogue import POLICIES
 from posse.files import write_atomically
-from posse.results import final_rounds, summarise
+from posse.results import errors_by_rounds, final_rounds, summarise
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers say the same again.
 STYLES = {
@@ -155,20 +155,6 @@ def draw_regret_against_rank(data: pl.DataFrame, title: str) -> Figure:
     axes.set_xticks(places, [str(rank) for rank in ranked["rank"]])
     _label(figure, panels, "regret per task")
     return figure
-
-
-def errors_by_rounds(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of wrong choices after the round `explore`, of every policy and seed.
-
-    Rewards must be 0 or 1, so that regret counts wrong choices.
-    """
-    keys = ["policy", "explore", "seed"]
-    before = table.filter(pl.col("round") == pl.col("explore")).select(
-        *keys, pl.col("regret_per_task").alias("before")
-    )
-    played = pl.col("horizon") - pl.col("explore")
-    wrong = (pl.col("regret_per_task") - pl.col("before")) / played
-    return final_rounds(table).join(before, on=keys).with_columns(wrong.alias("error"))
 
 
 def error_against_rounds(table: pl.DataFrame) -> pl.DataFrame:

@@ -66,3 +66,17 @@ def summarise(table: pl.DataFrame, by: Sequence[str], value: str = "regret_per_t
 def final_rounds(table: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of the last checkpoint."""
     return table.filter(pl.col("round") == pl.col("horizon"))
+
+
+def errors_by_rounds(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of wrong choices after the round `explore`, of every policy and seed.
+
+    Rewards must be 0 or 1, so that regret counts wrong choices.
+    """
+    keys = ["policy", "explore", "seed"]
+    before = table.filter(pl.col("round") == pl.col("explore")).select(
+        *keys, pl.col("regret_per_task").alias("before")
+    )
+    played = pl.col("horizon") - pl.col("explore")
+    wrong = (pl.col("regret_per_task") - pl.col("before")) / played
+    return final_rounds(table).join(before, on=keys).with_columns(wrong.alias("error"))

@@ -159,7 +159,7 @@ def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[Subsp
     if last >= first or not (short or wide or _is_short(statistics.gram, rank)):
         return [_whitened(statistics, penalty)]
     n_stages = 1 + int(np.ceil(np.log10(first / max(last, vanishing))))
-    penalties = [*np.geomspace(first, max(last, vanishing), n_stages).tolist()]
+    penalties = np.geomspace(first, max(last, vanishing), n_stages).tolist()
     if last < vanishing:
         penalties.append(last)
     factor = low_rank_factors(statistics.gram)

@@ -7,8 +7,7 @@ from itertools import pairwise
 import polars as pl
 
 from posse.experiments.claims import Claim, Evidence, extremes, signed_claim, simultaneous
-from posse.plots import errors_by_rounds
-from posse.results import final_rounds
+from posse.results import errors_by_rounds, final_rounds
 from posse.validation import Array
 
 RANKS = (1, 2, 5, 10)
@@ -111,7 +110,7 @@ def one_sided_rounds(table: pl.DataFrame, *, dim: int) -> Claim:
         evidence,
         1,
         statement="The naive algorithm fails because it learns from its own greedy choices alone: the same "
-        "least squares, from as many random rounds, does not.",
+        "least squares, from about as many random rounds, does not.",
         source="posse",
         measure="share of wrong choices after learning from its own greedy rounds minus that after random "
         "rounds, in percentage points",
