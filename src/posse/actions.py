@@ -84,6 +84,15 @@ class FiniteSets(ABC):
             scores[~self.available] = -np.inf
         return scores
 
+    @abstractmethod
+    def lengths(self, root: Array) -> Array:
+        """Return |root_t'x| of every arm, (n, T, K): its standard deviation under V_t = root_t root_t'.
+
+        Parameters
+        ----------
+        root : (T, d, m)
+        """
+
     def argmax(self, theta: Array, rng: np.random.Generator) -> IntArray:
         """Return the arm with the largest score, (n, T); ties are broken at random.
 
@@ -160,6 +169,10 @@ class FiniteActions(FiniteSets):
         rows = np.arange(n * n_tasks).reshape(n, n_tasks) * n_arms + np.maximum(choice, 0)
         return np.asarray(self.arms.reshape(-1, dim).take(rows, axis=0))
 
+    def lengths(self, root: Array) -> Array:
+        """Return |root_t'x| of every arm, (n, T, K)."""
+        return np.asarray(np.linalg.norm(self.arms @ root, axis=3))
+
     def _products(self, theta: Array) -> Array:
         return np.asarray(np.vecdot(self.arms, theta[..., None, :]))
 
@@ -227,6 +240,13 @@ class PooledActions(FiniteSets):
         for task, rows in enumerate(by_task):
             features[task] = self.pool[rows]
         return features.transpose(1, 0, 2)
+
+    def lengths(self, root: Array) -> Array:
+        """Return |root_t'x| of every arm, (n, T, K)."""
+        lengths = np.empty(self.index.shape)
+        for task in range(self.index.shape[1]):
+            lengths[:, task] = np.linalg.norm(self.pool[self.index[:, task]] @ root[task], axis=2)
+        return lengths
 
     def _products(self, theta: Array) -> Array:
         products = np.empty(self.index.shape)

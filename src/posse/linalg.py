@@ -92,6 +92,25 @@ def semi_inverse(matrices: Array) -> Array:
     return np.asarray(0.0 - swept)
 
 
+def semi_root(name: str, matrix: Array) -> Array:
+    """Return L (d, r) with L L' equal to a positive semi-definite matrix of rank r, or say why it is none.
+
+    Examples
+    --------
+    >>> semi_root("`covariance`", np.diag([0.0, 4.0])) ** 2
+    array([[0.],
+           [4.]])
+    """
+    asymmetry = np.abs(matrix - matrix.T).max()
+    if asymmetry > 1e-8 * np.abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric. Got entries that differ by {asymmetry:.3g}.")
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] < -1e-8 * abs(values[-1]):
+        raise ValueError(f"{name} must have no negative eigenvalue. Got {values[0]:.3g}.")
+    kept = values > RANK_TOLERANCE * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
 def graded_qr(matrix: Array) -> tuple[Array, Array]:
     """Return Q and R' P of a QR that is accurate row by row, however the rows are scaled.
 

@@ -1,7 +1,9 @@
 """Statistics in, an estimate of every task's parameter out."""
 
-from posse.estimators.estimate import Certificate, Estimate, Estimator
-from posse.estimators.low_rank import ConvergenceWarning, LowRank
+from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate, Estimator, Refits
+from posse.estimators.factor_prior import FactorEstimate, FactorPrior
+from posse.estimators.gaussian_prior import GaussianPrior
+from posse.estimators.low_rank import LowRank
 from posse.estimators.moments import (
     MethodOfMoments,
     MomentStatistics,
@@ -16,11 +18,15 @@ __all__ = [
     "ConvergenceWarning",
     "Estimate",
     "Estimator",
+    "FactorEstimate",
+    "FactorPrior",
+    "GaussianPrior",
     "LowRank",
     "MethodOfMoments",
     "MomentStatistics",
     "OracleBasis",
     "PairedMoments",
+    "Refits",
     "Ridge",
     "SubspaceEstimator",
     "TaskSpectral",

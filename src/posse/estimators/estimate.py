@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from posse.statistics import GramStatistics
 from posse.validation import Array
+
+# The noise variance is learned as if this many further rewards had been pure noise of the rewards' mean
+# square: a few rewards that are fitted exactly do not make it vanish, and among many it does not count.
+PSEUDO_REWARDS = 1.0
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before its gradient vanished."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +57,30 @@ class Estimate:
         Each task's coordinates in it: theta = weights @ basis.T.
     certificate : Certificate, optional
         For estimators that iterate.
+    find_root : callable, optional
+        Makes `root`, for estimators that know how uncertain they are.
     """
 
     theta: Array
     basis: Array | None = None
     weights: Array | None = None
     certificate: Certificate | None = None
+    find_root: Callable[[], Array] | None = field(default=None, repr=False)
+
+    @cached_property
+    def root(self) -> Array:
+        """A root of each task's covariance, (T, d, m), with V_t = root_t root_t'; made when asked for."""
+        if self.find_root is None:
+            raise ValueError(
+                "an estimate has a covariance if its estimator gives one, as Ridge, OracleBasis, FactorPrior "
+                "and GaussianPrior do. Got an estimate without."
+            )
+        return self.find_root()
+
+    @property
+    def covariance(self) -> Array:
+        """V_t, how uncertain theta_t is given the data, (T, d, d)."""
+        return np.asarray(self.root @ self.root.mT)
 
 
 class Estimator(Protocol):
@@ -58,3 +88,23 @@ class Estimator(Protocol):
 
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task. A task without data gets what is best with no data."""
+
+
+@runtime_checkable
+class Refits(Estimator, Protocol):
+    """An estimator that gets to its next estimate faster from its last one."""
+
+    def refit(self, statistics: GramStatistics, previous: Estimate) -> Estimate:
+        """Estimate from statistics, starting where an estimate from earlier ones ended."""
+
+
+def noise_variance(misfit: Array, square: Array, count: Array) -> Array:
+    """Return the noise variance from sums of squares, left over and in all, and numbers of rewards.
+
+    Examples
+    --------
+    >>> noise_variance(np.array([0.0, 90.0]), np.array([4.0, 300.0]), np.array([1.0, 100.0])).round(2)
+    array([2.  , 0.92])
+    """
+    pseudo = PSEUDO_REWARDS * np.divide(square, count, out=np.zeros_like(square), where=count > 0)
+    return np.asarray((np.maximum(misfit, 0.0) + pseudo) / (count + PSEUDO_REWARDS))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.estimators.estimate import Certificate, Estimate
+from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.estimators.ridge import Ridge
 from posse.estimators.subspace_newton import Minimum, SubspaceProblem, apply, evaluate
 from posse.estimators.subspace_search import SCREEN_TOL, STAGE_TOL, follow, search
@@ -24,10 +24,6 @@ WIDE = 256
 VANISHING, VANISHING_WIDE = 1e-6, 1e-4
 # Between these, entries of the Gram matrices have room in single precision.
 SINGLE_LEAST, SINGLE_MOST = 1e-25, 1e25
-
-
-class ConvergenceWarning(UserWarning):
-    """A solver stopped before its gradient vanished."""
 
 
 @dataclass(frozen=True, kw_only=True)

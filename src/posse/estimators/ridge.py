@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from posse.estimators.estimate import Estimate
+from posse.estimators.estimate import Estimate, noise_variance
 from posse.linalg import PIVOT_TOLERANCE, solve_symmetric
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_array, check_choice, check_number
@@ -37,6 +38,8 @@ class Ridge:
 
     Notes
     -----
+    The covariance is s2_t (G_t + lambda_t I)^-1; the noise variance s2_t is the task's own, too.
+
     With r(lambda) = y'y - b'(G + lambda I)^-1 b, minus twice the log likelihood is, up to a constant,
     n log r(lambda) + log det(I + G/lambda): closed form from the eigenvalues of G. It is minimised
     over a fixed grid of 33 values from 1e-3 to 1e5 times the mean eigenvalue of x x', four to a
@@ -54,18 +57,48 @@ class Ridge:
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task; with no data it is zero."""
         if not isinstance(self.penalty, str):
-            shifted = statistics.gram + self.penalty * np.eye(statistics.dim)
-            largest = float(np.einsum("tii->ti", shifted).max())
-            if self.penalty > PIVOT_TOLERANCE * statistics.dim * largest:
-                solved = np.linalg.solve(shifted, statistics.moment[:, :, None])[:, :, 0]
-                return Estimate(np.asarray(solved, dtype=np.float64))
-            return Estimate(solve_symmetric(shifted, statistics.moment))
+            return self._fit_fixed(statistics, self.penalty)
         values, vectors = np.linalg.eigh(statistics.gram)
         values = np.maximum(values, 0.0)
         rotated = np.einsum("tij,ti->tj", vectors, statistics.moment)
         penalties = likeliest_penalty(values, rotated, statistics)
         shrunk = np.divide(rotated, values + penalties[:, None], out=np.zeros_like(values), where=values > 0)
-        return Estimate(np.einsum("tij,tj->ti", vectors, shrunk))
+        theta = np.einsum("tij,tj->ti", vectors, shrunk)
+        return Estimate(theta, find_root=partial(ridge_root, statistics, theta, penalties, (values, vectors)))
+
+    @property
+    def gives_covariance(self) -> bool:
+        """Whether estimates have a covariance: least squares knows nothing where a task has no data."""
+        return self.penalty != 0
+
+    def _fit_fixed(self, statistics: GramStatistics, penalty: float) -> Estimate:
+        shifted = statistics.gram + penalty * np.eye(statistics.dim)
+        largest = float(np.einsum("tii->ti", shifted).max())
+        if penalty > PIVOT_TOLERANCE * statistics.dim * largest:
+            solved = np.linalg.solve(shifted, statistics.moment[:, :, None])[:, :, 0]
+            theta = np.asarray(solved, dtype=np.float64)
+        else:
+            theta = solve_symmetric(shifted, statistics.moment)
+        if penalty == 0:
+            return Estimate(theta)
+        penalties = np.full(statistics.n_tasks, float(penalty))
+        return Estimate(theta, find_root=partial(ridge_root, statistics, theta, penalties))
+
+
+def ridge_root(
+    statistics: GramStatistics, theta: Array, penalties: Array, eigen: tuple[Array, Array] | None = None
+) -> Array:
+    """Return roots (T, d, d) of V_t = s2_t (G_t + lambda_t I)^-1, with s2_t from the task's own misfit.
+
+    A task without data has the identity. `eigen` is the decomposition of the G_t, if it is known.
+    """
+    values, vectors = np.linalg.eigh(statistics.gram) if eigen is None else eigen
+    misfit = statistics.square - np.vecdot(statistics.moment, theta)
+    noise = np.where(
+        statistics.count > 0, noise_variance(misfit, statistics.square, statistics.count), penalties
+    )
+    shrunk = noise[:, None] / (np.maximum(values, 0.0) + penalties[:, None])
+    return np.asarray(vectors * np.sqrt(shrunk)[:, None, :])
 
 
 def likeliest_penalty(values: Array, rotated: Array, statistics: GramStatistics) -> Array:
@@ -125,5 +158,11 @@ class OracleBasis:
         inside = GramStatistics(
             B.T @ statistics.gram @ B, statistics.moment @ B, statistics.square, statistics.count
         )
-        weights = Ridge(penalty=self.penalty).fit(inside).theta
-        return Estimate(weights @ B.T, basis=B, weights=weights)
+        found = Ridge(penalty=self.penalty).fit(inside)
+        find_root = (lambda: B @ found.root) if self.gives_covariance else None
+        return Estimate(found.theta @ B.T, basis=B, weights=found.theta, find_root=find_root)
+
+    @property
+    def gives_covariance(self) -> bool:
+        """Whether estimates have a covariance; see `Ridge`."""
+        return Ridge(penalty=self.penalty).gives_covariance

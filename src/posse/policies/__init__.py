@@ -3,34 +3,48 @@
 from posse.policies.explore_commit import E2TC, PEGE, OracleCommit
 from posse.policies.learning import (
     IndependentGreedy,
+    IndependentThompson,
+    IndependentUCB,
     LearningPolicy,
     LearningState,
     MLinGreedy,
     NaiveGreedy,
     OracleGreedy,
+    OracleThompson,
+    SharedGreedy,
+    SharedThompson,
+    SharedUCB,
 )
 from posse.policies.protocol import Policy
 from posse.policies.random import Random
-from posse.policies.rules import Greedy, Rule
+from posse.policies.rules import UCB, Greedy, Rule, Thompson
 from posse.policies.schedules import At, DoublyExponential, Every, Geometric, Schedule
 
 __all__ = [
     "E2TC",
     "PEGE",
+    "UCB",
     "At",
     "DoublyExponential",
     "Every",
     "Geometric",
     "Greedy",
     "IndependentGreedy",
+    "IndependentThompson",
+    "IndependentUCB",
     "LearningPolicy",
     "LearningState",
     "MLinGreedy",
     "NaiveGreedy",
     "OracleCommit",
     "OracleGreedy",
+    "OracleThompson",
     "Policy",
     "Random",
     "Rule",
     "Schedule",
+    "SharedGreedy",
+    "SharedThompson",
+    "SharedUCB",
+    "Thompson",
 ]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posse.actions import Actions
-from posse.estimators import Estimate, Estimator, LowRank, OracleBasis, Ridge
-from posse.policies.rules import Greedy, Rule
+from posse.estimators import Estimate, Estimator, FactorPrior, LowRank, OracleBasis, Refits, Ridge
+from posse.policies.rules import UCB, Greedy, Rule, Thompson
 from posse.policies.schedules import DoublyExponential, Geometric, Schedule
 from posse.statistics import GramStatistics
 from posse.validation import check_choice, check_number
@@ -61,6 +61,13 @@ class LearningPolicy:
         else:
             check_number("`memory` of LearningPolicy", self.memory, 0.0, 1.0, open_low=True)
 
+        needed = getattr(self.rule, "needs_covariance", False)
+        if needed and not getattr(self.estimator, "gives_covariance", False):
+            raise ValueError(
+                f"{self.rule} needs the covariance of estimates, which {self.estimator} does not give. "
+                "FactorPrior, OracleBasis and Ridge with a penalty do."
+            )
+
     def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
         """Return the schedule's blocks."""
         return self.schedule.blocks(horizon)
@@ -77,6 +84,8 @@ class LearningPolicy:
     def update(self, state: LearningState, statistics: GramStatistics) -> LearningState:
         """Remember a block and estimate anew."""
         remembered = self._recall(state.statistics, statistics)
+        if isinstance(self.estimator, Refits):
+            return LearningState(remembered, self.estimator.refit(remembered, state.estimate))
         return LearningState(remembered, self.estimator.fit(remembered))
 
     def _recall(self, old: GramStatistics, new: GramStatistics) -> GramStatistics:
@@ -115,3 +124,39 @@ def IndependentGreedy(*, schedule: Schedule = Geometric()) -> LearningPolicy:  #
 def OracleGreedy(basis: ArrayLike) -> LearningPolicy:
     """Return IndependentGreedy inside the true representation: what is left to gain."""
     return LearningPolicy(estimator=OracleBasis(basis=np.asarray(basis, dtype=np.float64)))
+
+
+def SharedGreedy(rank: int | str = "auto", *, memory: str | float = "all") -> LearningPolicy:
+    """Return greedy play by the learned prior: every task learns from all others, as far as that helps.
+
+    Enough where contexts are diverse. `SharedThompson` explores too.
+    """
+    return LearningPolicy(estimator=FactorPrior(rank=rank), memory=memory)
+
+
+def SharedThompson(
+    rank: int | str = "auto", *, scale: float = 1.0, memory: str | float = "all"
+) -> LearningPolicy:
+    """Return Thompson sampling from the learned prior's posterior, on finite sets and ellipsoids alike."""
+    return LearningPolicy(estimator=FactorPrior(rank=rank), rule=Thompson(scale=scale), memory=memory)
+
+
+def SharedUCB(rank: int | str = "auto", *, scale: float = 1.0, memory: str | float = "all") -> LearningPolicy:
+    """Return optimistic play by the learned prior's posterior, on finite action sets."""
+    return LearningPolicy(estimator=FactorPrior(rank=rank), rule=UCB(scale=scale), memory=memory)
+
+
+def IndependentThompson(*, scale: float = 1.0) -> LearningPolicy:
+    """Return Thompson sampling with each task alone: ridge with a learned penalty, all data."""
+    return LearningPolicy(estimator=Ridge(), rule=Thompson(scale=scale))
+
+
+def IndependentUCB(*, scale: float = 1.0) -> LearningPolicy:
+    """Return optimistic play with each task alone: ridge with a learned penalty, all data."""
+    return LearningPolicy(estimator=Ridge(), rule=UCB(scale=scale))
+
+
+def OracleThompson(basis: ArrayLike, *, scale: float = 1.0) -> LearningPolicy:
+    """Return Thompson sampling inside the true representation, on finite sets and ellipsoids alike."""
+    estimator = OracleBasis(basis=np.asarray(basis, dtype=np.float64))
+    return LearningPolicy(estimator=estimator, rule=Thompson(scale=scale))

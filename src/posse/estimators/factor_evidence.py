@@ -1,0 +1,239 @@
+"""The evidence of the factor prior: how likely all rewards are under it, and the slope of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import gammaln
+
+from posse.estimators.estimate import PSEUDO_REWARDS, noise_variance
+from posse.linalg import RANK_TOLERANCE
+from posse.statistics import GramStatistics
+from posse.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class FactorModel:
+    """theta_t ~ N(mu, s2 q_t (F F' + a I)), noise of variance s2; s2 itself is always the likeliest.
+
+    Attributes
+    ----------
+    factors : (d, k)
+        F, the shared directions with their strengths, in units of the noise.
+    log_ratio : float
+        log a: variance outside of the shared directions, in units of the noise. Minus infinity for none.
+    log_scales : (T,)
+        log q_t, by which a task is larger than most: 0 unless tails are heavy.
+    mean : (d,)
+        mu.
+    """
+
+    factors: Array
+    log_ratio: float
+    log_scales: Array
+    mean: Array
+
+    @property
+    def rank(self) -> int:
+        """The number of shared directions, k."""
+        return int(self.factors.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Intermediate results that value, slope and posterior share, in each task's eigenbasis.
+
+    Attributes
+    ----------
+    ratio : (T, 1)
+        a q_t.
+    damping : (T, d)
+        g = 1 / (1 + a q_t D).
+    spread : (T, d)
+        h = D g.
+    factors : (T, d, k)
+        Y = Q_t'F.
+    damped : (T, d, k)
+        h Y.
+    inverse : (T, k, k)
+        M^-1 with M = I + q_t Y'h Y.
+    weights : (T, k)
+        M^-1 Y'p, the tasks' coordinates in F; p = g Q_t'(b_t - G_t mu).
+    residual : (T, d)
+        p - q_t h Y w.
+    misfit : float
+        R, the sum of squares that is left: s2 times the Mahalanobis length of all rewards.
+    log_determinant : float
+        Of the covariance of all rewards, in units of s2.
+    """
+
+    ratio: Array
+    damping: Array
+    spread: Array
+    factors: Array
+    damped: Array
+    inverse: Array
+    weights: Array
+    residual: Array
+    misfit: float
+    log_determinant: float
+
+
+class FactorEvidence:
+    """Statistics of all tasks, prepared so that the evidence of a `FactorModel` costs T d^2 k.
+
+    With G_t = Q_t diag(D) Q_t', decomposed once, everything that a model changes is diagonal or k x k:
+
+        R_t = |y_t - X_t mu|^2 - a q |Q_t'(b_t - G_t mu)|^2_g - q v'M^-1 v,      v = Y'p,
+        log det = sum log(1 + a q D) + log det M,
+        -2 log p(y) = N log(2 pi s2) + sum_t R_t / s2 + sum_t log det.
+
+    Directions in which no task has data drop out. With finite `degrees` nu, 1/q_t ~ Gamma(nu/2, nu/2)
+    makes theta_t Student's; the scales then stand at their most likely values, and their density counts.
+    """
+
+    def __init__(self, statistics: GramStatistics, degrees: float = np.inf) -> None:
+        self.degrees = degrees
+        values, vectors = np.linalg.eigh(statistics.gram)
+        self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
+        self.values = np.maximum(values, 0.0)
+        self.vectors = np.ascontiguousarray(vectors.mT)
+        seen = self.values > RANK_TOLERANCE * self.values.max(axis=1, keepdims=True, initial=0.0)
+        first = self.dim - max(1, int(seen.sum(axis=1).max()))
+        self.used = self.values[:, first:]
+        self.rows = self.vectors[:, first:].reshape(-1, self.dim)
+        self.moment = self._into(statistics.moment)
+        self.statistics = statistics
+        self.total = float(statistics.count.sum())
+        self.square = float(statistics.square.sum())
+
+    @cached_property
+    def unit(self) -> float:
+        """The mean eigenvalue of one round's x x': what features' size is measured by."""
+        return float(self.values.sum() / (self.total * self.dim))
+
+    @cached_property
+    def pooled(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the mean of all G_t."""
+        values, vectors = np.linalg.eigh(self.statistics.gram.mean(axis=0))
+        return np.maximum(values, 0.0), vectors
+
+    def start(self) -> FactorModel:
+        """Return the model of no shared direction, of mean 0 and of a signal as strong as the noise."""
+        return FactorModel(
+            np.zeros((self.dim, 0)), -float(np.log(self.unit)), np.zeros(self.n_tasks), np.zeros(self.dim)
+        )
+
+    def solve(self, model: FactorModel) -> Solved:
+        """Return what follows from a model."""
+        scales = np.exp(model.log_scales)[:, None]
+        ratio = np.exp(model.log_ratio) * scales
+        moment, square = self.moment, self.square
+        if model.mean.any():
+            mean = (self.rows @ model.mean).reshape(self.used.shape)
+            moment = moment - self.used * mean
+            square = self.square - float(np.sum(mean * (self.moment + moment)))
+        damping = 1.0 / (1.0 + ratio * self.used)
+        spread = self.used * damping
+        small = moment * damping
+        factors = (self.rows @ model.factors).reshape(*self.used.shape, model.rank)
+        damped = spread[..., None] * factors
+        matrix = np.eye(model.rank) + scales[..., None] * (factors.mT @ damped)
+        inverse = np.linalg.inv(matrix)
+        projected = np.einsum("tdk,td->tk", factors, small)
+        weights = np.einsum("tij,tj->ti", inverse, projected)
+        explained = np.sum(ratio * moment * small) + np.sum(scales * projected * weights)
+        log_determinant = np.log1p(ratio * self.used).sum() + np.linalg.slogdet(matrix)[1].sum()
+        residual = small - scales * np.einsum("tdk,tk->td", damped, weights)
+        misfit = max(square - float(explained), 0.0)
+        return Solved(
+            ratio,
+            damping,
+            spread,
+            factors,
+            damped,
+            inverse,
+            weights,
+            residual,
+            misfit,
+            float(log_determinant),
+        )
+
+    def noise(self, solved: Solved) -> float:
+        """Return the likeliest noise variance."""
+        sums = np.array([solved.misfit, self.square, self.total])
+        return float(noise_variance(*sums[:, None])[0])
+
+    def log_likelihood(self, solved: Solved) -> float:
+        """Return log p(y) at the likeliest noise variance."""
+        noise = self.noise(solved)
+        constant = self.total * np.log(2 * np.pi * noise)
+        return float(-0.5 * (constant + solved.misfit / noise + solved.log_determinant))
+
+    def log_scale_density(self, model: FactorModel) -> float:
+        """Return the log density of all log q_t; 0 where tails are Gaussian."""
+        if np.isinf(self.degrees):
+            return 0.0
+        half = 0.5 * self.degrees
+        exponents = half * (model.log_scales + np.exp(-model.log_scales))
+        return float(self.n_tasks * (half * np.log(half) - gammaln(half)) - exponents.sum())
+
+    def deviance(self, model: FactorModel) -> tuple[float, FactorModel]:
+        """Return the function that fitting minimises, and its slope in the form of a model.
+
+        It is -2 log p(y, q), up to a constant, with the noise variance at its best.
+        """
+        solved = self.solve(model)
+        scales = np.exp(model.log_scales)[:, None]
+        noise = self.noise(solved)
+        value = (self.total + PSEUDO_REWARDS) * np.log(noise) + solved.log_determinant
+        shrunk = solved.damped @ solved.inverse
+        slopes = shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
+        by_factor = 2.0 * self.rows.T @ (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
+        outside = solved.spread.sum(axis=1) - scales[:, 0] * np.einsum("tdk,tdk->t", shrunk, solved.damped)
+        by_ratio = solved.ratio[:, 0] * (outside - np.sum(solved.residual**2, axis=1) / noise)
+        inside = model.rank - np.einsum("tii->t", solved.inverse)
+        by_scale = by_ratio + inside - scales[:, 0] * np.sum(solved.weights**2, axis=1) / noise
+        if np.isfinite(self.degrees):
+            value -= 2.0 * self.log_scale_density(model)
+            by_scale = by_scale + self.degrees * (1.0 - np.exp(-model.log_scales))
+        by_mean = -2.0 / noise * (self.rows.T @ solved.residual.ravel())
+        return float(value), FactorModel(by_factor, float(by_ratio.sum()), by_scale, by_mean)
+
+    def means(self, model: FactorModel, solved: Solved) -> Array:
+        """Return each task's posterior mean, (T, d)."""
+        scales = np.exp(model.log_scales)[:, None]
+        outside = self._back(solved.ratio * solved.residual)
+        return np.asarray(model.mean + outside + (scales * solved.weights) @ model.factors.T)
+
+    def own_parts(self, model: FactorModel, solved: Solved) -> Array:
+        """Return what the model leaves unexplained in each task, (T, d): X'(y - X mu), whitened."""
+        return self._back(np.exp(0.5 * model.log_scales)[:, None] * solved.residual)
+
+    def roots(self, model: FactorModel) -> Array:
+        """Return a root of each task's posterior covariance, (T, d, d + k).
+
+        The part outside of F given the weights, and the weights' own uncertainty with what it moves:
+        sqrt(a q s2) Q g^1/2 beside sqrt(q s2) Q g Y M^-1/2. No difference is taken, so none is lost.
+        """
+        scales = np.exp(model.log_scales)[:, None]
+        solved = self.solve(model)
+        noise = self.noise(solved)
+        damping = 1.0 / (1.0 + solved.ratio * self.values)
+        outside = self.vectors.mT * np.sqrt(noise * solved.ratio * damping)[:, None, :]
+        factors = damping[..., None] * (self.vectors @ model.factors)
+        lower = np.linalg.cholesky(solved.inverse)
+        inside = self.vectors.mT @ factors @ lower * np.sqrt(noise * scales)[..., None]
+        return np.concatenate([outside, inside], axis=2)
+
+    def _into(self, vectors: Array) -> Array:
+        """Return vectors (T, d) in each task's eigenbasis."""
+        rows = self.rows.reshape(self.n_tasks, -1, self.dim)
+        return np.asarray(np.einsum("tij,tj->ti", rows, vectors))
+
+    def _back(self, coordinates: Array) -> Array:
+        """Return vectors in R^d from each task's eigenbasis."""
+        rows = self.rows.reshape(self.n_tasks, -1, self.dim)
+        return np.asarray(np.einsum("tij,ti->tj", rows, coordinates))

@@ -1,0 +1,165 @@
+"""Find the likeliest factor prior of a given rank: quasi-Newton steps in coordinates of equal curvature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from posse.estimators.factor_evidence import FactorEvidence, FactorModel
+from posse.validation import Array
+
+# The variance outside of the shared directions, in units of noise and of features' mean square: as far as
+# data can tell, the least of these is none, and the largest is noise-free.
+LEAST_RATIO, LARGEST_RATIO = 1e-8, 1e8
+# The logarithm of a task's scale never leaves this interval.
+LARGEST_LOG_SCALE = 12.0
+# New coordinates are taken after this many steps, and at most this many times.
+STEPS_PER_STAGE, MOST_STAGES = 40, 12
+# A stage ends where a step changes the deviance by less than this share, or all slopes, per unit of
+# posterior standard deviation, are below the second.
+VALUE_TOLERANCE, SLOPE_TOLERANCE = 1e-13, 1e-5
+
+
+@dataclass(frozen=True)
+class Found:
+    """A fitted model, its deviance and how it was reached."""
+
+    model: FactorModel
+    deviance: float
+    slope: float
+    n_iter: int
+    converged: bool
+
+
+def maximise_evidence(evidence: FactorEvidence, start: FactorModel, *, learn_mean: bool = False) -> Found:
+    """Climb from a model to the likeliest of its rank."""
+    model, n_iter = start, 0
+    for _ in range(MOST_STAGES):
+        coordinates = _Coordinates(evidence, model, learn_mean=learn_mean)
+        result = minimize(
+            coordinates.deviance,
+            np.zeros(coordinates.size),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=coordinates.bounds(),
+            options={
+                "maxiter": STEPS_PER_STAGE,
+                "maxcor": 20,
+                "ftol": VALUE_TOLERANCE,
+                "gtol": SLOPE_TOLERANCE,
+            },
+        )
+        n_iter += int(result.nit)
+        model = coordinates.model(result.x)
+        if result.nit < STEPS_PER_STAGE:
+            break
+    slope = float(np.abs(result.jac).max(initial=0.0))
+    return Found(model, float(result.fun), slope, n_iter, bool(result.nit < STEPS_PER_STAGE))
+
+
+def add_directions(evidence: FactorEvidence, model: FactorModel, n: int) -> FactorModel:
+    """Return a model with n more shared directions: those in which what it leaves unexplained agrees most.
+
+    Where all tasks have the same statistics X'X = h I this is the closed form of probabilistic principal
+    components.
+    """
+    solved = evidence.solve(model)
+    noise = evidence.noise(solved)
+    _, lengths, directions = np.linalg.svd(evidence.own_parts(model, solved), full_matrices=False)
+    information = max(float(solved.spread.sum()), np.finfo(float).tiny) / (evidence.n_tasks * evidence.dim)
+    excess = lengths[:n] ** 2 / (evidence.n_tasks * noise * information) - 1.0
+    strengths = np.sqrt(np.maximum(excess, 0.05) / information)
+    return replace(model, factors=np.hstack([model.factors, directions[:n].T * strengths]))
+
+
+class _Coordinates:
+    """A linear chart around a model, scaled so that all curvatures are about 1.
+
+    Factors move inside their span in shares of themselves, since T tasks tell a variance to a share of
+    1 / sqrt(2 T); and out of it by what the information in all tasks resolves.
+    """
+
+    def __init__(self, evidence: FactorEvidence, model: FactorModel, *, learn_mean: bool) -> None:
+        self.evidence, self.origin, self.learn_mean = evidence, model, learn_mean
+        rank, n_tasks, dim = model.rank, evidence.n_tasks, evidence.dim
+        solved = evidence.solve(model)
+        noise = evidence.noise(solved)
+        basis, strengths, turn = np.linalg.svd(model.factors, full_matrices=False)
+        self.basis = basis
+        self.inside = strengths[:, None] / np.sqrt(2.0 * n_tasks)
+        weights = solved.weights @ turn.T
+        moments = weights.T @ weights / noise + turn @ solved.inverse.sum(axis=0) @ turn.T
+        self.mix = np.linalg.inv(np.linalg.cholesky(moments))
+        self.start = basis * strengths
+        ratio = float(np.exp(model.log_ratio))
+        values, self.axes = evidence.pooled
+        information = values / (1.0 + ratio * values)
+        floor = 1e-6 * max(float(information.max()), np.finfo(float).tiny)
+        self.outside = 1.0 / np.sqrt(2.0 * np.maximum(information, floor))
+        self.by_ratio = 1.0 / np.sqrt(max(0.5 * (dim - rank) * n_tasks, 1.0))
+        self.by_scale = 1.0 / np.sqrt(1.0 + rank + (evidence.degrees if np.isfinite(evidence.degrees) else 0))
+        self.by_mean = self.outside * np.sqrt(noise / n_tasks)
+        self.shapes: dict[str, tuple[int, ...]] = {"inside": (rank, rank), "outside": (dim, rank)}
+        if np.isfinite(model.log_ratio):
+            self.shapes["ratio"] = (1,)
+        if np.isfinite(evidence.degrees):
+            self.shapes["scales"] = (n_tasks,)
+        if learn_mean:
+            self.shapes["mean"] = (dim,)
+        self.size = sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """Return the interval of each coordinate."""
+        log_unit = np.log(self.evidence.unit)
+        ratio = np.log([LEAST_RATIO, LARGEST_RATIO]) - log_unit - self.origin.log_ratio
+        bounds: list[tuple[float | None, float | None]] = []
+        for name, shape in self.shapes.items():
+            if name == "ratio":
+                low, high = ratio / self.by_ratio
+                bounds.append((min(low, 0.0), max(high, 0.0)))
+            elif name == "scales":
+                for value in self.origin.log_scales:
+                    ends = np.array([-LARGEST_LOG_SCALE, LARGEST_LOG_SCALE]) - value
+                    bounds.append((ends[0] / self.by_scale, ends[1] / self.by_scale))
+            else:
+                bounds += [(None, None)] * int(np.prod(shape))
+        return bounds
+
+    def model(self, point: Array) -> FactorModel:
+        """Return the model at a point of the chart."""
+        parts = self._split(point)
+        leaving = self.axes @ (self.outside[:, None] * parts["outside"]) @ self.mix
+        leaving -= self.basis @ (self.basis.T @ leaving)
+        factors = self.start + self.basis @ (self.inside * parts["inside"]) + leaving
+        model = replace(self.origin, factors=factors)
+        if "ratio" in parts:
+            model = replace(model, log_ratio=float(model.log_ratio + self.by_ratio * parts["ratio"][0]))
+        if "scales" in parts:
+            model = replace(model, log_scales=model.log_scales + self.by_scale * parts["scales"])
+        if "mean" in parts:
+            model = replace(model, mean=model.mean + self.axes @ (self.by_mean * parts["mean"]))
+        return model
+
+    def deviance(self, point: Array) -> tuple[float, Array]:
+        """Return the deviance at a point and its slope there."""
+        value, slope = self.evidence.deviance(self.model(point))
+        along = self.basis.T @ slope.factors
+        leaving = slope.factors - self.basis @ along
+        slopes: dict[str, Array] = {
+            "inside": self.inside * along,
+            "outside": self.outside[:, None] * (self.axes.T @ leaving) @ self.mix.T,
+            "ratio": np.array([self.by_ratio * slope.log_ratio]),
+            "scales": self.by_scale * slope.log_scales,
+            "mean": self.by_mean * (self.axes.T @ slope.mean),
+        }
+        return value, np.concatenate([slopes[name].ravel() for name in self.shapes])
+
+    def _split(self, point: Array) -> dict[str, Array]:
+        parts, first = {}, 0
+        for name, shape in self.shapes.items():
+            last = first + int(np.prod(shape))
+            parts[name] = point[first:last].reshape(shape)
+            first = last
+        return parts
