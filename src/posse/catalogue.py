@@ -9,20 +9,27 @@ from types import MappingProxyType
 from typing import Any
 
 from posse.data import IMAGE_SETS, load_images
-from posse.estimators import Estimator, LowRank, PairedMoments, Ridge, TaskSpectral
+from posse.estimators import Estimator, FactorPrior, LowRank, PairedMoments, Ridge, TaskSpectral
 from posse.policies import (
     E2TC,
     PEGE,
     At,
     DoublyExponential,
+    Every,
     IndependentGreedy,
+    IndependentThompson,
+    IndependentUCB,
     LearningPolicy,
     MLinGreedy,
     NaiveGreedy,
     OracleCommit,
     OracleGreedy,
+    OracleThompson,
     Policy,
     Random,
+    SharedGreedy,
+    SharedThompson,
+    SharedUCB,
 )
 from posse.problems import ClassPairs, EllipsoidProblem, GaussianProblem, Problem
 from posse.validation import Array, check_choice
@@ -43,12 +50,15 @@ class PolicyOptions:
         share their estimators.
     explore : int
         The round after which the commit and relearn policies make their last estimate.
+    prior_rank : int or "auto"
+        For the shared policies, which find their rank themselves unless they are told one.
     """
 
     rank: int
     exponent: float = 1.5
     penalty: float = 0.0
     explore: int = 100
+    prior_rank: int | str = "auto"
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,10 @@ def _commit(estimator: Estimator, options: PolicyOptions) -> Policy:
 def _relearn(estimator: Estimator, memory: str, problem: Problem, options: PolicyOptions) -> Policy:
     first = min(max(1, problem.dim // 8), options.explore)
     return LearningPolicy(estimator=estimator, schedule=At((first, options.explore)), memory=memory)
+
+
+def _forgetful(estimator: Estimator) -> Policy:
+    return LearningPolicy(estimator=estimator, schedule=Every(100), memory=1 - 1 / 2000)
 
 
 def _basis(problem: Any) -> Array:
@@ -169,6 +183,46 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "OracleGreedy",
             "IndependentGreedy told the true representation: what is left to gain",
             lambda problem, options: OracleGreedy(_basis(problem)),
+        ),
+        "shared-greedy": NamedPolicy(
+            "SharedGreedy",
+            "posse's learned prior, shared by all tasks as far as that helps, and greedy play",
+            lambda problem, options: SharedGreedy(rank=options.prior_rank),
+        ),
+        "shared-thompson": NamedPolicy(
+            "SharedThompson",
+            "posse's learned prior and Thompson sampling: explores, on any action set",
+            lambda problem, options: SharedThompson(rank=options.prior_rank),
+        ),
+        "shared-ucb": NamedPolicy(
+            "SharedUCB",
+            "posse's learned prior and upper confidence bounds: explores, on finite action sets",
+            lambda problem, options: SharedUCB(rank=options.prior_rank),
+        ),
+        "independent-thompson": NamedPolicy(
+            "IndependentThompson",
+            "each task alone: ridge with a learned penalty, all data, Thompson sampling",
+            lambda problem, options: IndependentThompson(),
+        ),
+        "independent-ucb": NamedPolicy(
+            "IndependentUCB",
+            "each task alone: ridge with a learned penalty, all data, upper confidence bounds",
+            lambda problem, options: IndependentUCB(),
+        ),
+        "oracle-thompson": NamedPolicy(
+            "OracleThompson",
+            "IndependentThompson told the true representation",
+            lambda problem, options: OracleThompson(_basis(problem)),
+        ),
+        "shared-forgetful": NamedPolicy(
+            "SharedGreedy, forgetful",
+            "SharedGreedy for tasks that move: updates every 100 rounds, a memory of about 2000",
+            lambda problem, options: _forgetful(FactorPrior(rank=options.prior_rank)),
+        ),
+        "independent-forgetful": NamedPolicy(
+            "IndependentGreedy, forgetful",
+            "each task alone, for tasks that move: updates every 100 rounds, a memory of about 2000",
+            lambda problem, options: _forgetful(Ridge()),
         ),
         "e2tc": NamedPolicy(
             "E2TC",
@@ -240,7 +294,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
     }
 )
 
-LINEAR = {"dim": 20, "rank": 2, "n_tasks": 50, "noise_kind": "gaussian"}
+LINEAR = {"dim": 20, "rank": 2, "n_tasks": 50, "structure": "low-rank", "noise_kind": "gaussian"}
 
 PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
     {
@@ -248,14 +302,21 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             summary="K arms drawn from N(0, Sigma_t) each round, theta_t = B w_t (Assumption 2)",
             draw=GaussianProblem.draw,
             parameters={**LINEAR, "n_arms": 5, "covariance": "isotropic"},
-            policies=("mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random"),
+            policies=(
+                "shared-greedy",
+                "mlingreedy",
+                "naive",
+                "independent-greedy",
+                "oracle-greedy",
+                "random",
+            ),
             work=lambda cell: int(cell["n_tasks"] * cell["dim"] * cell["n_arms"]),
         ),
         "ellipsoid": NamedProblem(
             summary="all of an ellipsoid, the same each round; at condition 1 the unit ball (Assumption 3)",
             draw=EllipsoidProblem.draw,
             parameters={**LINEAR, "condition": 1.0},
-            policies=("e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"),
+            policies=("shared-thompson", "e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"),
             work=lambda cell: int(cell["n_tasks"] * cell["dim"]),
         ),
         **{

@@ -43,6 +43,7 @@ from posse.plots import draw_regret_against_round, regret_against_round, save
 from posse.problems.digits import SCALINGS
 from posse.problems.gaussian import COVARIANCES
 from posse.problems.noise import NOISE_KINDS
+from posse.problems.parameters import STRUCTURES
 from posse.report import write_report
 from posse.results import final_rounds, summarise
 from posse.validation import check_choice, check_integer
@@ -56,6 +57,7 @@ OPTIONS = {
     "dim": "dim",
     "rank": "rank",
     "n_tasks": "tasks",
+    "structure": "structure",
     "noise_kind": "noise",
     "n_arms": "arms",
     "covariance": "covariance",
@@ -180,6 +182,10 @@ def simulate(
         float | None,
         typer.Option(help="Condition number of an ellipsoid problem's sets (default: 1, unit balls)."),
     ] = None,
+    structure: Annotated[
+        str | None,
+        typer.Option(help=f"What the tasks have in common: {', '.join(STRUCTURES)} (default: low-rank)."),
+    ] = None,
     noise: Annotated[
         str | None,
         typer.Option(help=f"Noise of the rewards: {', '.join(NOISE_KINDS)} (default: gaussian)."),
@@ -198,8 +204,11 @@ def simulate(
         ),
     ] = None,
     policy_rank: Annotated[
-        int | None,
-        typer.Option(help="Tell the policies this rank (default: the true one; 5 for images)."),
+        str | None,
+        typer.Option(
+            help="Tell the policies this rank, or auto (default: the paper's policies are told the true one, "
+            "5 for images; the shared ones find theirs)."
+        ),
     ] = None,
     penalty: Annotated[
         float | None,
@@ -241,6 +250,7 @@ def simulate(
             "dim": dim,
             "rank": rank,
             "n_tasks": tasks,
+            "structure": structure,
             "noise_kind": noise,
             "n_arms": arms,
             "covariance": covariance,
@@ -249,7 +259,7 @@ def simulate(
             "scaling": scaling,
         }
         cell = own_parameters(problem, given)
-        told = {"rank": policy_rank, "exponent": exponent, "penalty": penalty, "explore": explore}
+        told = {**told_rank(policy_rank), "exponent": exponent, "penalty": penalty, "explore": explore}
         options = {name: value for name, value in told.items() if value is not None}
         experiment = Experiment(
             name="simulate", problem=problem, cells=(cell,), policies=names, horizon=rounds, options=options
@@ -275,6 +285,7 @@ def simulate(
             **{OPTIONS[name]: value for name, value in cell.items()},
             "rounds": rounds,
             "policy_rank": used.pop("rank"),
+            "prior_rank": used.pop("prior_rank", "auto"),
             **({"exponent": 1.5} if "e2tc" in names else {}),
             **used,
             "seeds": seeds,
@@ -392,6 +403,17 @@ def own_parameters(problem: str, given: Mapping[str, Any]) -> dict[str, Any]:
             wrong = f"--{OPTIONS[name]} is not an option of --problem {problem}"
             raise ValueError(f"{wrong}, which has {known}. Got {value!r}.")
     return {name: default if given[name] is None else given[name] for name, default in defaults.items()}
+
+
+def told_rank(text: str | None) -> dict[str, Any]:
+    """Return what --policy-rank says to the policies: a number to all, auto to those that can."""
+    if text is None:
+        return {}
+    if text == "auto":
+        return {"prior_rank": "auto"}
+    if not text.isdecimal():
+        raise ValueError(f"--policy-rank must be auto or a whole number. Got {text!r}.")
+    return {"rank": int(text), "prior_rank": int(text)}
 
 
 def check_plot_path(path: Path) -> None:

@@ -111,6 +111,25 @@ def semi_root(name: str, matrix: Array) -> Array:
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
+def triangular_root(root: Array) -> Array:
+    """Return lower triangular roots (..., d, d) of root root', for a stack of roots (..., d, m).
+
+    They are Cholesky factors, also where a matrix is singular, and do not depend on which root was given.
+
+    Examples
+    --------
+    >>> triangular_root(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[5., 0.],
+           [0., 0.]])
+    """
+    dim, width = root.shape[-2:]
+    if width < dim:
+        root = np.concatenate([root, np.zeros((*root.shape[:-1], dim - width))], axis=-1)
+    upper = np.linalg.qr(root.mT, mode="r")
+    signs = np.where(np.einsum("...ii->...i", upper) < 0, -1.0, 1.0)
+    return np.asarray((signs[..., None] * upper).mT + 0.0)
+
+
 def graded_qr(matrix: Array) -> tuple[Array, Array]:
     """Return Q and R' P of a QR that is accurate row by row, however the rows are scaled.
 

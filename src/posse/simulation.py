@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from posse.actions import Actions
 from posse.policies import Policy
-from posse.problems import Problem, StaticProblem
+from posse.problems import Problem, StaticProblem, deal_actions
 from posse.validation import Array, BoolArray, IntArray, check_integer
 
 # Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
@@ -193,7 +193,7 @@ def _deal(
     def deal(start: int) -> _Chunk:
         clock = time.perf_counter()
         n_rounds = min(size, horizon - start)
-        actions = problem.actions(n_rounds, actions_rng)
+        actions = deal_actions(problem, start, n_rounds, actions_rng)
         noise = problem.noise(n_rounds, noise_rng)
         best = problem.best_rewards(actions)
         return _Chunk(start, actions, best, noise, time.perf_counter() - clock)

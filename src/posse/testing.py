@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from posse.actions import FiniteActions
+from posse.actions import Actions, FiniteActions
 from posse.estimators import Estimator
 from posse.policies import Policy
-from posse.problems import Problem
+from posse.problems import Problem, deal_actions
 from posse.statistics import GramStatistics
-from posse.validation import Array
+from posse.validation import Array, BoolArray
 
 N_TASKS, DIM, N_ARMS = 6, 4, 3
 
@@ -128,9 +128,10 @@ def check_policy(
 def check_problem(problem: Problem) -> None:
     """Check that a problem keeps its promises.
 
-    Actions, noise and rewards have the right shapes and are finite; rounds are drawn one after the
-    other, so that how they are cut into calls does not matter; equal random numbers give equal
-    rounds; and no action is better than the best.
+    Actions, noise and rewards have the right shapes and are finite, wherever a task does not sit out;
+    rounds are drawn one after the other, so that how they are cut into calls does not matter; equal
+    random numbers give equal rounds; some rounds taken out of many are worth what they were among
+    them; and no action is better than the best. A `TimedProblem` is told which rounds to deal.
 
     Parameters
     ----------
@@ -142,14 +143,15 @@ def check_problem(problem: Problem) -> None:
     >>> check_problem(GaussianProblem.draw(n_tasks=3, dim=4, rank=2, seed=0))
     """
     n, shape = 7, (7, problem.n_tasks)
-    whole = problem.actions(n, np.random.default_rng(0))
+    whole = deal_actions(problem, 0, n, np.random.default_rng(0))
     assert whole.n_rounds == n, f"asked for {n} rounds of actions, got {whole.n_rounds}"
     theta = np.random.default_rng(1).standard_normal((problem.n_tasks, problem.dim))
     choice = whole.argmax(theta, np.random.default_rng(2))
     features = whole.features(choice)
     expected = (*shape, problem.dim)
     assert features.shape == expected, f"features must be {expected}, are {features.shape}"
-    _assert_finite("features", features)
+    active = _active(whole, problem.n_tasks)
+    _assert_finite("features", features[active])
     means, best = problem.mean_rewards(whole, choice), problem.best_rewards(whole)
     if len(choice) == 1:  # one action for all rounds
         means = np.broadcast_to(means, shape)
@@ -157,7 +159,6 @@ def check_problem(problem: Problem) -> None:
     rewards = problem.rewards(means, noise)
     for name, values in {"means": means, "best rewards": best, "noise": noise, "rewards": rewards}.items():
         assert values.shape == shape, f"{name} must be {shape}, are {values.shape}"
-    active = np.ones(shape, dtype=bool) if whole.active is None else whole.active
     for name, values in {"means": means, "best rewards": best, "rewards": rewards}.items():
         _assert_finite(name, values[active])
     excess = (means - best)[active].max(initial=0.0)
@@ -165,13 +166,23 @@ def check_problem(problem: Problem) -> None:
         f"a choice beats the best by {excess}"
     )
     actions_rng, noise_rng, tie_rng = (np.random.default_rng(seed) for seed in (0, 3, 2))
-    pieces, noises = [], []
-    for size in (3, 4):
-        piece = problem.actions(size, actions_rng)
-        pieces.append(piece.features(piece.argmax(theta, tie_rng)))
-        noises.append(problem.noise(size, noise_rng))
-    assert np.array_equal(np.concatenate(pieces), features), "actions must not depend on how rounds are cut"
-    assert np.array_equal(np.concatenate(noises), noise), "noise must not depend on how rounds are cut"
+    for start, stop in ((0, 3), (3, n)):
+        piece = deal_actions(problem, start, stop - start, actions_rng)
+        plays = active[start:stop]
+        played = piece.features(piece.argmax(theta, tie_rng))
+        same = np.array_equal(_active(piece, problem.n_tasks), plays) and np.array_equal(
+            played[plays], features[start:stop][plays]
+        )
+        assert same, "actions must not depend on how rounds are cut"
+        same_noise = np.array_equal(problem.noise(stop - start, noise_rng), noise[start:stop])
+        assert same_noise, "noise must not depend on how rounds are cut"
+        for some in (piece, whole.rounds(start, stop)):
+            same_best = np.allclose(problem.best_rewards(some)[plays], best[start:stop][plays])
+            assert same_best, "best rewards must not depend on how rounds are cut"
+
+
+def _active(actions: Actions, n_tasks: int) -> BoolArray:
+    return np.ones((actions.n_rounds, n_tasks), dtype=bool) if actions.active is None else actions.active
 
 
 def _masked_actions(rng: np.random.Generator, n_tasks: int, dim: int) -> FiniteActions:

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from posse.linalg import triangular_root
 from posse.statistics import GramStatistics
 from posse.validation import Array
 
@@ -58,7 +59,7 @@ class Estimate:
     certificate : Certificate, optional
         For estimators that iterate.
     find_root : callable, optional
-        Makes `root`, for estimators that know how uncertain they are.
+        Makes any root (T, d, m) of the tasks' covariances, for estimators that know how uncertain they are.
     """
 
     theta: Array
@@ -69,13 +70,13 @@ class Estimate:
 
     @cached_property
     def root(self) -> Array:
-        """A root of each task's covariance, (T, d, m), with V_t = root_t root_t'; made when asked for."""
+        """Cholesky factors L_t of the tasks' covariances V_t = L_t L_t', (T, d, d); made when asked for."""
         if self.find_root is None:
             raise ValueError(
                 "an estimate has a covariance if its estimator gives one, as Ridge, OracleBasis, FactorPrior "
                 "and GaussianPrior do. Got an estimate without."
             )
-        return self.find_root()
+        return triangular_root(self.find_root())
 
     @property
     def covariance(self) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,12 @@ from posse.estimators.estimate import PSEUDO_REWARDS, noise_variance
 from posse.linalg import RANK_TOLERANCE
 from posse.statistics import GramStatistics
 from posse.validation import Array
+
+# Before the data, an entry of F has this many times the variance that a direction has in a model of none
+# shared: wide enough not to matter, except along features that hardly ever vary.
+STRENGTH = 10.0
+# The curvature along the scales is a difference of slopes this far apart, on either side.
+SCALE_STEP = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +102,7 @@ class FactorEvidence:
 
     def __init__(self, statistics: GramStatistics, degrees: float = np.inf) -> None:
         self.degrees = degrees
+        self.strength = np.inf
         values, vectors = np.linalg.eigh(statistics.gram)
         self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
         self.values = np.maximum(values, 0.0)
@@ -120,6 +127,13 @@ class FactorEvidence:
         values, vectors = np.linalg.eigh(self.statistics.gram.mean(axis=0))
         return np.maximum(values, 0.0), vectors
 
+    def expect(self, unshared: FactorModel) -> None:
+        """Set how strong shared directions may be, by the strength of a model that has none.
+
+        The signal in a reward may at any rate be about as large as its noise.
+        """
+        self.strength = STRENGTH * max(float(np.exp(unshared.log_ratio)), 1.0 / (self.dim * self.unit))
+
     def start(self) -> FactorModel:
         """Return the model of no shared direction, of mean 0 and of a signal as strong as the noise."""
         return FactorModel(
@@ -142,11 +156,11 @@ class FactorEvidence:
         damped = spread[..., None] * factors
         matrix = np.eye(model.rank) + scales[..., None] * (factors.mT @ damped)
         inverse = np.linalg.inv(matrix)
-        projected = np.einsum("tdk,td->tk", factors, small)
-        weights = np.einsum("tij,tj->ti", inverse, projected)
+        projected = np.vecmat(small, factors)
+        weights = np.matvec(inverse, projected)
         explained = np.sum(ratio * moment * small) + np.sum(scales * projected * weights)
         log_determinant = np.log1p(ratio * self.used).sum() + np.linalg.slogdet(matrix)[1].sum()
-        residual = small - scales * np.einsum("tdk,tk->td", damped, weights)
+        residual = small - scales * np.matvec(damped, weights)
         misfit = max(square - float(explained), 0.0)
         return Solved(
             ratio,
@@ -167,7 +181,7 @@ class FactorEvidence:
         return float(noise_variance(*sums[:, None])[0])
 
     def log_likelihood(self, solved: Solved) -> float:
-        """Return log p(y) at the likeliest noise variance."""
+        """Return log p(y | q) at the likeliest noise variance."""
         noise = self.noise(solved)
         constant = self.total * np.log(2 * np.pi * noise)
         return float(-0.5 * (constant + solved.misfit / noise + solved.log_determinant))
@@ -179,6 +193,18 @@ class FactorEvidence:
         half = 0.5 * self.degrees
         exponents = half * (model.log_scales + np.exp(-model.log_scales))
         return float(self.n_tasks * (half * np.log(half) - gammaln(half)) - exponents.sum())
+
+    def log_evidence(self, model: FactorModel) -> float:
+        """Return log p(y), with the scales integrated out by Laplace's method if tails are heavy."""
+        value = self.log_likelihood(self.solve(model)) + self.log_scale_density(model)
+        if np.isfinite(self.degrees):
+            above, below = (
+                self.deviance(replace(model, log_scales=model.log_scales + step))[1].log_scales
+                for step in (SCALE_STEP, -SCALE_STEP)
+            )
+            curvature = np.maximum((above - below) / (4.0 * SCALE_STEP), 1e-3)
+            value += 0.5 * float(np.log(2.0 * np.pi / curvature).sum())
+        return value
 
     def deviance(self, model: FactorModel) -> tuple[float, FactorModel]:
         """Return the function that fitting minimises, and its slope in the form of a model.
@@ -192,13 +218,15 @@ class FactorEvidence:
         shrunk = solved.damped @ solved.inverse
         slopes = shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
         by_factor = 2.0 * self.rows.T @ (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
-        outside = solved.spread.sum(axis=1) - scales[:, 0] * np.einsum("tdk,tdk->t", shrunk, solved.damped)
-        by_ratio = solved.ratio[:, 0] * (outside - np.sum(solved.residual**2, axis=1) / noise)
+        outside = solved.spread.sum(axis=1) - scales[:, 0] * np.vecdot(shrunk, solved.damped).sum(axis=1)
+        by_ratio = solved.ratio[:, 0] * (outside - np.vecdot(solved.residual, solved.residual) / noise)
         inside = model.rank - np.einsum("tii->t", solved.inverse)
-        by_scale = by_ratio + inside - scales[:, 0] * np.sum(solved.weights**2, axis=1) / noise
+        by_scale = by_ratio + inside - scales[:, 0] * np.vecdot(solved.weights, solved.weights) / noise
         if np.isfinite(self.degrees):
             value -= 2.0 * self.log_scale_density(model)
             by_scale = by_scale + self.degrees * (1.0 - np.exp(-model.log_scales))
+        value += float(np.sum(model.factors**2)) / self.strength
+        by_factor += 2.0 * model.factors / self.strength
         by_mean = -2.0 / noise * (self.rows.T @ solved.residual.ravel())
         return float(value), FactorModel(by_factor, float(by_ratio.sum()), by_scale, by_mean)
 
@@ -212,28 +240,56 @@ class FactorEvidence:
         """Return what the model leaves unexplained in each task, (T, d): X'(y - X mu), whitened."""
         return self._back(np.exp(0.5 * model.log_scales)[:, None] * solved.residual)
 
-    def roots(self, model: FactorModel) -> Array:
-        """Return a root of each task's posterior covariance, (T, d, d + k).
+    def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
+        """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
 
-        The part outside of F given the weights, and the weights' own uncertainty with what it moves:
-        sqrt(a q s2) Q g^1/2 beside sqrt(q s2) Q g Y M^-1/2. No difference is taken, so none is lost.
+        Half of the deviance's curvature is sum_t q K_t kron (q w w' / s2 + M^-1), with K_t = Q h Q'. Here
+        every K_t stands at what the pooled statistics would make of it.
         """
         scales = np.exp(model.log_scales)[:, None]
+        values, _ = self.pooled
+        weights = scales * solved.weights
+        between = weights.T @ weights / self.noise(solved) + np.sum(
+            scales[..., None] * solved.inverse, axis=0
+        )
+        return values / (1.0 + np.exp(model.log_ratio) * values), np.asarray(between)
+
+    def roots(self, model: FactorModel) -> Array:
+        """Return a root of each task's posterior covariance, (T, d, 2 d + k): three independent parts.
+
+        - What lies outside of F, given the weights: sqrt(a q s2) Q g^1/2.
+        - The weights, and what they move: sqrt(q s2) Q g Y M^-1/2.
+        - F itself, which is estimated: as far as `information` and a prior leave it open, that its columns
+          point anywhere with the strength they have. Only what leaves the span of F counts.
+        """
         solved = self.solve(model)
         noise = self.noise(solved)
+        scales = np.exp(model.log_scales)[:, None]
         damping = 1.0 / (1.0 + solved.ratio * self.values)
         outside = self.vectors.mT * np.sqrt(noise * solved.ratio * damping)[:, None, :]
         factors = damping[..., None] * (self.vectors @ model.factors)
         lower = np.linalg.cholesky(solved.inverse)
         inside = self.vectors.mT @ factors @ lower * np.sqrt(noise * scales)[..., None]
-        return np.concatenate([outside, inside], axis=2)
+        return np.concatenate([outside, inside, self._factor_root(model, solved)], axis=2)
+
+    def _factor_root(self, model: FactorModel, solved: Solved) -> Array:
+        basis, strengths, turn = np.linalg.svd(model.factors, full_matrices=False)
+        along, between = self.information(model, solved)
+        units = strengths / np.sqrt(self.dim)
+        amounts, mix = np.linalg.eigh(units[:, None] * (turn @ between @ turn.T) * units)
+        loads = (np.exp(model.log_scales)[:, None] * solved.weights) @ turn.T * units @ mix
+        variances = loads**2 @ (1.0 / (1.0 + np.outer(np.maximum(amounts, 0.0), along)))
+        values, axes = self.pooled
+        damping = 1.0 / (1.0 + solved.ratio * values)
+        leaving = axes - basis @ (basis.T @ axes)
+        return np.asarray(leaving * (damping * np.sqrt(variances))[:, None, :])
 
     def _into(self, vectors: Array) -> Array:
         """Return vectors (T, d) in each task's eigenbasis."""
         rows = self.rows.reshape(self.n_tasks, -1, self.dim)
-        return np.asarray(np.einsum("tij,tj->ti", rows, vectors))
+        return np.asarray(np.matvec(rows, vectors))
 
     def _back(self, coordinates: Array) -> Array:
         """Return vectors in R^d from each task's eigenbasis."""
         rows = self.rows.reshape(self.n_tasks, -1, self.dim)
-        return np.asarray(np.einsum("tij,ti->tj", rows, coordinates))
+        return np.asarray(np.vecmat(coordinates, rows))

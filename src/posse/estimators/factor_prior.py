@@ -7,16 +7,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_search import Found, add_directions, maximise_evidence
+from posse.estimators.factor_search import STEP_GAIN, Found, add_directions, maximise_evidence
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_choice, check_integer, check_number
 
-# The search for the rank ends after this many ranks in a row that are no better.
+# The search for the rank, from none, ends after this many ranks in a row that are no better.
 PATIENCE = 2
+# Below this many features more threads than one only get in each other's way.
+WIDE = 256
+# While ranks are compared, climbing ends where a step gains less than this.
+ROUGH_GAIN = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,8 +31,8 @@ class FactorEstimate(Estimate):
     Attributes
     ----------
     theta, basis, root, covariance, certificate
-        As in `Estimate`: posterior means, U, and the posterior's covariance. The certificate's objective is
-        minus twice the evidence, up to a constant.
+        As in `Estimate`: posterior means, U, and the posterior's covariance, which counts that U is an
+        estimate too. The certificate's objective is minus twice the evidence, up to a constant.
     spectrum : (k,)
         l, the prior variance along the columns of the basis, largest first.
     outside : float
@@ -39,7 +44,7 @@ class FactorEstimate(Estimate):
     scales : (T,)
         omega_t: far below 1 for a task that is unlike the others.
     evidence : float
-        log p(rewards), with the scales at their most likely values where tails are heavy.
+        log p(rewards) under the prior; the scales of heavy tails are integrated out by Laplace's method.
     """
 
     spectrum: Array
@@ -76,8 +81,8 @@ class FactorPrior:
     Parameters
     ----------
     rank : "auto" or int
-        k. "auto" takes the rank with the largest evidence minus one per free parameter of the prior; it
-        stands back to 0 where tasks have nothing in common. A number is taken as it is.
+        k. "auto" takes the rank with the largest evidence minus one per free parameter, of those up to T / 2;
+        it stands back to 0 where tasks have nothing in common. A number is taken as it is.
     mean : "zero" or "learned"
         mu. A shared mean is also found as one of the shared directions; a mean of its own pays where
         tasks are much closer to it than it is to 0.
@@ -144,8 +149,9 @@ class FactorPrior:
             check_integer("`rank` of FactorPrior", self.rank, 0, min(dim, n_tasks), high_name=most)
         if not (statistics.square.any() and statistics.gram.any()):
             return _nothing_learned(statistics)
-        evidence = FactorEvidence(statistics, self.degrees)
-        found = _Search(evidence, self).run(known)
+        with threadpool_limits(limits=1 if dim < WIDE else None):
+            evidence = FactorEvidence(statistics, self.degrees)
+            found = _Search(evidence, self).run(known)
         if not found.converged:
             warnings.warn(
                 f"FactorPrior did not converge: slope {found.slope:.1e} after {found.n_iter} steps.",
@@ -164,38 +170,44 @@ class _Search:
 
     def run(self, known: FactorModel | None) -> Found:
         """Return the fit of the rank asked for, or of the best one."""
-        rank = self.settings.rank
-        n_tasks, dim = self.evidence.n_tasks, self.evidence.dim
-        if n_tasks == 1:
-            rank = 0
-        if not isinstance(rank, str):
-            if known is None or known.rank != rank:
-                known = add_directions(self.evidence, self._climb(self._none()).model, rank) if rank else None
-            return self._climb(self._none() if known is None else known)
-        self._keep(self._climb(self._none()))
-        start = 0
-        if known is not None and known.rank > 0:
-            start = known.rank
-            self._keep(self._climb(known))
-            self._try(range(start - 1, 0, -1), patience=1)
-        self._try(range(start + 1, min(dim, n_tasks - 1) + 1), patience=PATIENCE)
-        return max(self.found.values(), key=self.score)
+        rank = self.settings.rank if self.evidence.n_tasks > 1 else 0
+        unshared = self._climb(self.evidence.start(), ROUGH_GAIN)
+        self.evidence.expect(unshared.model)
+        nothing = self._harden(unshared.model)
+        if isinstance(rank, str):
+            return self._climb(self._best(nothing, known).model)
+        if known is None or known.rank != rank:
+            known = add_directions(self.evidence, nothing, rank)
+        return self._climb(known)
 
     def score(self, found: Found) -> float:
-        """Return the evidence minus one per free parameter of the prior."""
-        dim, rank = self.evidence.dim, found.model.rank
-        free = dim * rank - rank * (rank - 1) // 2 + rank + 2 + dim * (self.settings.mean == "learned")
-        return -0.5 * found.deviance - free
+        """Return the evidence minus one per free parameter of the shared directions.
 
-    def _none(self) -> FactorModel:
-        model = self.evidence.start()
+        F has d k - k (k - 1) / 2 up to a rotation; a further one per direction makes it earn its place.
+        """
+        dim, rank = self.evidence.dim, found.model.rank
+        return self.evidence.log_evidence(found.model) - (dim * rank - rank * (rank - 1) // 2 + rank)
+
+    def _best(self, nothing: FactorModel, known: FactorModel | None) -> Found:
+        """Search upwards from no shared direction, or both ways from the rank that is known."""
+        most = min(self.evidence.dim, self.evidence.n_tasks // 2)
+        start = 0 if known is None else known.rank
+        self._consider(nothing)
+        if known is not None and start > 0:
+            self._consider(known)
+            self._try(range(start - 1, 0, -1), patience=1)
+        self._try(range(start + 1, most + 1), patience=1 if start else PATIENCE)
+        return max(self.found.values(), key=self.score)
+
+    def _harden(self, model: FactorModel) -> FactorModel:
         return replace(model, log_ratio=-np.inf) if self.settings.hard else model
 
-    def _climb(self, start: FactorModel) -> Found:
-        return maximise_evidence(self.evidence, start, learn_mean=self.settings.mean == "learned")
+    def _climb(self, start: FactorModel, step_gain: float = STEP_GAIN) -> Found:
+        learn_mean = self.settings.mean == "learned"
+        return maximise_evidence(self.evidence, start, learn_mean=learn_mean, step_gain=step_gain)
 
-    def _keep(self, found: Found) -> None:
-        self.found[found.model.rank] = found
+    def _consider(self, start: FactorModel) -> None:
+        self.found[start.rank] = self._climb(start, ROUGH_GAIN)
 
     def _try(self, ranks: range, *, patience: int) -> None:
         """Fit one rank after the other, each from its neighbour, until they are no better."""
@@ -206,7 +218,7 @@ class _Search:
             start = (
                 add_directions(self.evidence, neighbour, 1) if ranks.step > 0 else _without_weakest(neighbour)
             )
-            self._keep(self._climb(start))
+            self._consider(start)
             misses = 0 if self.score(self.found[rank]) > best else misses + 1
             if misses == patience:
                 return
@@ -233,7 +245,7 @@ def _estimate(evidence: FactorEvidence, found: Found) -> FactorEstimate:
         mean=model.mean,
         noise=noise,
         scales=np.exp(-model.log_scales),
-        evidence=evidence.log_likelihood(solved) + evidence.log_scale_density(model),
+        evidence=evidence.log_evidence(model),
         model=model,
     )
 

@@ -17,9 +17,9 @@ LEAST_RATIO, LARGEST_RATIO = 1e-8, 1e8
 LARGEST_LOG_SCALE = 12.0
 # New coordinates are taken after this many steps, and at most this many times.
 STEPS_PER_STAGE, MOST_STAGES = 40, 12
-# A stage ends where a step changes the deviance by less than this share, or all slopes, per unit of
-# posterior standard deviation, are below the second.
-VALUE_TOLERANCE, SLOPE_TOLERANCE = 1e-13, 1e-5
+# Climbing ends where a step gains less than this in deviance, and at the latest with a stage that gains
+# less than the second: no data could tell the difference.
+STEP_GAIN, STAGE_GAIN = 1e-9, 1e-2
 
 
 @dataclass(frozen=True)
@@ -33,30 +33,35 @@ class Found:
     converged: bool
 
 
-def maximise_evidence(evidence: FactorEvidence, start: FactorModel, *, learn_mean: bool = False) -> Found:
-    """Climb from a model to the likeliest of its rank."""
-    model, n_iter = start, 0
+def maximise_evidence(
+    evidence: FactorEvidence, start: FactorModel, *, learn_mean: bool = False, step_gain: float = STEP_GAIN
+) -> Found:
+    """Climb from a model to the likeliest of its rank, until a step gains less than `step_gain`."""
+    model, n_iter, converged = start, 0, False
     for _ in range(MOST_STAGES):
         coordinates = _Coordinates(evidence, model, learn_mean=learn_mean)
+        origin = np.zeros(coordinates.size)
+        before, _ = coordinates.deviance(origin)
         result = minimize(
             coordinates.deviance,
-            np.zeros(coordinates.size),
+            origin,
             jac=True,
             method="L-BFGS-B",
             bounds=coordinates.bounds(),
             options={
                 "maxiter": STEPS_PER_STAGE,
                 "maxcor": 20,
-                "ftol": VALUE_TOLERANCE,
-                "gtol": SLOPE_TOLERANCE,
+                "ftol": max(step_gain / max(abs(before), 1.0), np.finfo(float).eps),
+                "gtol": np.sqrt(step_gain),
             },
         )
         n_iter += int(result.nit)
         model = coordinates.model(result.x)
-        if result.nit < STEPS_PER_STAGE:
+        converged = bool(result.nit < STEPS_PER_STAGE or before - result.fun < STAGE_GAIN)
+        if converged:
             break
     slope = float(np.abs(result.jac).max(initial=0.0))
-    return Found(model, float(result.fun), slope, n_iter, bool(result.nit < STEPS_PER_STAGE))
+    return Found(model, float(result.fun), slope, n_iter, converged)
 
 
 def add_directions(evidence: FactorEvidence, model: FactorModel, n: int) -> FactorModel:
@@ -89,15 +94,12 @@ class _Coordinates:
         basis, strengths, turn = np.linalg.svd(model.factors, full_matrices=False)
         self.basis = basis
         self.inside = strengths[:, None] / np.sqrt(2.0 * n_tasks)
-        weights = solved.weights @ turn.T
-        moments = weights.T @ weights / noise + turn @ solved.inverse.sum(axis=0) @ turn.T
-        self.mix = np.linalg.inv(np.linalg.cholesky(moments))
+        along, between = evidence.information(model, solved)
+        self.mix = np.linalg.inv(np.linalg.cholesky(turn @ between @ turn.T))
         self.start = basis * strengths
-        ratio = float(np.exp(model.log_ratio))
-        values, self.axes = evidence.pooled
-        information = values / (1.0 + ratio * values)
-        floor = 1e-6 * max(float(information.max()), np.finfo(float).tiny)
-        self.outside = 1.0 / np.sqrt(2.0 * np.maximum(information, floor))
+        self.axes = evidence.pooled[1]
+        floor = 1e-6 * max(float(along.max()), np.finfo(float).tiny)
+        self.outside = 1.0 / np.sqrt(2.0 * np.maximum(along, floor))
         self.by_ratio = 1.0 / np.sqrt(max(0.5 * (dim - rank) * n_tasks, 1.0))
         self.by_scale = 1.0 / np.sqrt(1.0 + rank + (evidence.degrees if np.isfinite(evidence.degrees) else 0))
         self.by_mean = self.outside * np.sqrt(noise / n_tasks)

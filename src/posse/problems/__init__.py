@@ -3,6 +3,24 @@
 from posse.problems.digits import ClassPairs
 from posse.problems.ellipsoid import Assumptions, EllipsoidProblem
 from posse.problems.gaussian import GaussianProblem
-from posse.problems.protocol import Problem, StaticProblem
+from posse.problems.hard import FixedArms, GreedyTrap, LateTasks, MovingBasis, NarrowContexts, TimedActions
+from posse.problems.parameters import STRUCTURES
+from posse.problems.protocol import Problem, StaticProblem, TimedProblem, deal_actions
 
-__all__ = ["Assumptions", "ClassPairs", "EllipsoidProblem", "GaussianProblem", "Problem", "StaticProblem"]
+__all__ = [
+    "STRUCTURES",
+    "Assumptions",
+    "ClassPairs",
+    "EllipsoidProblem",
+    "FixedArms",
+    "GaussianProblem",
+    "GreedyTrap",
+    "LateTasks",
+    "MovingBasis",
+    "NarrowContexts",
+    "Problem",
+    "StaticProblem",
+    "TimedActions",
+    "TimedProblem",
+    "deal_actions",
+]

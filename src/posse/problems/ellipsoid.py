@@ -12,7 +12,7 @@ from posse.actions import EllipsoidActions, Ellipsoids
 from posse.linalg import random_matrices
 from posse.problems.linear import LinearTasks
 from posse.problems.noise import draw_noise_totals
-from posse.problems.parameters import draw_low_rank
+from posse.problems.parameters import draw_parameters
 from posse.validation import Array, check_number, make_generator
 
 
@@ -77,6 +77,7 @@ class EllipsoidProblem(LinearTasks):
         basis: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         shapes: ArrayLike | None = None,
+        structure: str = "low-rank",
     ) -> EllipsoidProblem:
         """Draw theta_t = B w_t with B Haar-distributed and w_t uniform on the unit sphere of R^k.
 
@@ -92,11 +93,15 @@ class EllipsoidProblem(LinearTasks):
             As in the class.
         basis, weights, shapes : optional
             A B (d, k), W (T, k) or Q of your own.
+        structure
+            As in `GaussianProblem.draw`.
         """
         check_number("`condition` of EllipsoidProblem", condition, 1.0)
         rng = make_generator("`seed` of EllipsoidProblem", seed)
         factors = {"basis": basis, "weights": weights}
-        theta = draw_low_rank("EllipsoidProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
+        theta = draw_parameters(
+            "EllipsoidProblem", structure, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors
+        )
         if shapes is None and condition > 1:
             values = np.broadcast_to(np.geomspace(1.0, condition, dim), (n_tasks, dim))
             shapes = random_matrices(values, rng)

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from posse.actions import FiniteActions
 from posse.linalg import random_matrices
-from posse.problems.linear import LinearTasks
-from posse.problems.parameters import MOST, draw_low_rank
+from posse.problems.linear import FiniteLinearTasks
+from posse.problems.parameters import MOST, draw_parameters
 from posse.validation import (
     Array,
-    IntArray,
     check_array,
     check_choice,
     check_integer,
@@ -26,7 +25,7 @@ COVARIANCES = ("isotropic", "unit", "random")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GaussianProblem(LinearTasks):
+class GaussianProblem(FiniteLinearTasks):
     """T linear bandits; each round offers K arms drawn from N(0, Sigma_t).
 
     The reward of arm x is `<x, theta_t> + noise`. `GaussianProblem.draw` makes the random
@@ -74,6 +73,7 @@ class GaussianProblem(LinearTasks):
         noise_kind: str = "gaussian",
         basis: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        structure: str = "low-rank",
     ) -> GaussianProblem:
         """Draw theta_t = B w_t with B Haar-distributed and w_t uniform on the unit sphere of R^k.
 
@@ -89,10 +89,19 @@ class GaussianProblem(LinearTasks):
             A B of your own.
         weights : (T, k), optional
             A W of your own.
+        structure : {"low-rank", "unrelated", "outliers", "approximate", "common-mean"}
+            How the parameters are related; all have length 1. "unrelated" tasks are uniform on the unit
+            sphere of R^d. "outliers" has such tasks in the places 0, 5, 10, ... of a low-rank draw.
+            "approximate" adds a vector of length 0.3 of its own to each B w_t, "common-mean" to one unit
+            vector that all tasks share, and both scale back to length 1. `rank` is ignored where there
+            is no B, in "unrelated" and "common-mean". The attribute `basis` spans whatever was drawn:
+            all of R^d, as a rule, where parameters are not exactly of low rank.
         """
         rng = make_generator("`seed` of GaussianProblem", seed)
         factors = {"basis": basis, "weights": weights}
-        theta = draw_low_rank("GaussianProblem", n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
+        theta = draw_parameters(
+            "GaussianProblem", structure, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors
+        )
         if isinstance(covariance, str):
             check_choice("`covariance` of GaussianProblem", covariance, COVARIANCES)
             sigma: str | Array = covariance
@@ -109,14 +118,6 @@ class GaussianProblem(LinearTasks):
             arms *= self._covariance_root
             return FiniteActions(arms)
         return FiniteActions(arms @ np.swapaxes(self._covariance_root, -1, -2))
-
-    def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
-        """Return <x, theta_t> of the chosen arms, (n, T)."""
-        return np.asarray(np.vecdot(actions.features(choice), self.theta))
-
-    def best_rewards(self, actions: FiniteActions) -> Array:
-        """Return the largest <x, theta_t> on offer, (n, T)."""
-        return np.asarray(actions.scores(self.theta).max(axis=2))
 
     @cached_property
     def _covariance_root(self) -> Array:

@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from posse.actions import FiniteActions
 from posse.linalg import span_basis
 from posse.problems.noise import NOISE_KINDS, draw_noise
-from posse.validation import Array, check_array, check_choice
+from posse.validation import Array, IntArray, check_array, check_choice
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,7 +45,10 @@ class LinearTasks:
 
     @cached_property
     def basis(self) -> Array:
-        """Orthonormal columns that span the parameters, (d, rank of theta): what an oracle is told."""
+        """Orthonormal columns that span the parameters, (d, rank of theta): what an oracle is told.
+
+        Parameters that are not exactly of low rank may span all of R^d: then the oracle is told nothing.
+        """
         return span_basis(self.theta)
 
     def noise(self, n_rounds: int, rng: np.random.Generator) -> Array:
@@ -54,3 +58,16 @@ class LinearTasks:
     def rewards(self, means: Array, noise: Array) -> Array:
         """Return means plus noise, (n, T)."""
         return means + noise
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FiniteLinearTasks(LinearTasks):
+    """T tasks with linear rewards and finite action sets."""
+
+    def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
+        """Return <x, theta_t> of the chosen arms, (n, T)."""
+        return np.asarray(np.vecdot(actions.features(choice), self.theta))
+
+    def best_rewards(self, actions: FiniteActions) -> Array:
+        """Return the largest <x, theta_t> on offer, (n, T)."""
+        return np.asarray(actions.scores(self.theta).max(axis=2))

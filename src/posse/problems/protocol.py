@@ -54,3 +54,22 @@ class StaticProblem(Problem, Protocol):
 
     def noise_totals(self, n_rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw the sum and the sum of squares of the noise of n rounds, (T,) each."""
+
+
+@runtime_checkable
+class TimedProblem(Problem, Protocol):
+    """A problem whose rounds differ by their number: it is told which rounds to deal.
+
+    What `mean_rewards` and `best_rewards` need to know of the time, the actions carry with them, also
+    through `rounds`: see `TimedActions`. Called on its own, `actions` deals the first rounds.
+    """
+
+    def actions_from(self, start: int, n_rounds: int, rng: np.random.Generator) -> Actions:
+        """Draw the action sets of the rounds start, ..., start + n_rounds - 1, counted from 0."""
+
+
+def deal_actions(problem: Problem, start: int, n_rounds: int, rng: np.random.Generator) -> Actions:
+    """Draw the action sets of some rounds, all before `start` being drawn; most problems need not know it."""
+    if isinstance(problem, TimedProblem):
+        return problem.actions_from(start, n_rounds, rng)
+    return problem.actions(n_rounds, rng)
