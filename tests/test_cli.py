@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
-import posse.cli
 from posse.cli import app
 from posse.experiments import FIGURES
 
@@ -76,7 +75,7 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
         ),
         (
             ["--policy-rank", "5"],
-            "`rank` of LowRank must be an integer in [1, min(dim=5, n_tasks=4)=4]. Got 5.",
+            "`rank` of FactorPrior must be an integer in [0, min(dim=5, n_tasks=4)=4]. Got 5.",
         ),
         (["--policy-rank", "0"], "Got 0."),
         (["--rounds", "0"], "--rounds must be an integer of at least 1. Got 0."),
@@ -121,7 +120,7 @@ def test_options_reach_the_problem() -> None:
 def test_ellipsoids_from_the_command() -> None:
     sphere = ["--problem", "ellipsoid", "--dim", "4", "--rank", "2", "--tasks", "6", "--rounds", "3000"]
     found = regrets(*sphere)
-    assert set(found) == {"e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"}
+    assert set(found) == {"shared-thompson", "e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"}
     assert found["oracle-commit"] < found["e2tc-spectral"] < found["random"]
     assert regrets(*sphere, "--condition", "9")["random"] > found["random"]
     assert regrets(*sphere, "--exponent", "1", "--policy", "e2tc") == {
@@ -130,6 +129,28 @@ def test_ellipsoids_from_the_command() -> None:
     short = run("simulate", *sphere[:-1], "40", "--policy", "e2tc", "--jobs", "1")
     assert short.exit_code == 2
     assert "N_1 + N_2 of E2TC must not pass the horizon 40." in short.stderr
+
+
+@pytest.mark.parametrize(
+    ("problem", "option"),
+    [
+        ("fixed-arms", ["--arms", "4"]),
+        ("narrow", ["--directions", "2"]),
+        ("late", ["--join", "20"]),
+        ("late", ["--share", "0.25"]),
+        ("moving", ["--turn", "9"]),
+        ("trap", ["--noise", "uniform"]),
+    ],
+)
+def test_hard_problems_from_the_command(problem: str, option: list[str]) -> None:
+    small = ["--problem", problem, "--dim", "5", "--tasks", "4", "--rounds", "60"]
+    policies = ["--policy", "independent-greedy"]
+    assert regrets(*small, *option, *policies) != regrets(*small, *policies)
+    for other in ("gaussian", "ellipsoid"):
+        if option[0] not in ("--arms", "--noise"):
+            refused = run("simulate", "--problem", other, *option)
+            assert refused.exit_code == 2
+            assert f"{option[0]} is not an option of --problem {other}" in refused.stderr
 
 
 def test_short_runs_are_drawn_too(tmp_path: Path) -> None:
@@ -151,7 +172,7 @@ def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         name: replace(FIGURES[name], experiment=replace(FIGURES[name].experiment, cells=cells, horizon=50))
         for name in ("fig1", "fig2")
     }
-    monkeypatch.setattr(posse.cli, "FIGURES", small)
+    monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
     monkeypatch.setattr("posse.report.FIGURES", small)
 
 
@@ -185,8 +206,8 @@ def test_the_page_keeps_the_figures_of_earlier_calls(tmp_path: Path, monkeypatch
 
 def test_full_and_quick_are_numbers_of_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_figures(monkeypatch)
-    monkeypatch.setattr(posse.cli, "QUICK_SEEDS", 1)
-    monkeypatch.setattr(posse.cli, "FULL_SEEDS", 3)
+    monkeypatch.setattr("posse.cli.reproduce.QUICK_SEEDS", 1)
+    monkeypatch.setattr("posse.cli.reproduce.FULL_SEEDS", 3)
     for option, seeds in (("--quick", 1), ("--full", 3)):
         result = run("reproduce", "fig1", option, "--jobs", "1", "--out", str(tmp_path))
         assert result.exit_code == 0, result.output
@@ -235,8 +256,14 @@ def test_list_and_version_and_help_teach() -> None:
         "oracle-greedy",
         "random",
         "gaussian",
+        "fixed-arms",
+        "narrow",
+        "trap",
+        "late",
+        "moving",
         "fig1",
         "fig2",
+        "high-rank-many",
     ):
         assert name in listed
     assert run("--version").stdout.startswith("posse 0.")

@@ -59,7 +59,7 @@ def test_policies(name: str, memory: str | float) -> None:
         check_policy(LearningPolicy(estimator=policy.estimator, memory=memory))
 
 
-@pytest.mark.parametrize("name", ["gaussian", "ellipsoid", "digits"])
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if PROBLEMS[name].images in (None, "digits")])
 def test_problems(name: str) -> None:
     small = {"n_tasks": 3, "dim": 4, "n_classes": 3}
     kind = PROBLEMS[name]

@@ -226,7 +226,7 @@ def test_a_full_disk_stops_the_grid_at_once(tmp_path: Path, monkeypatch: pytest.
         ({"name": "../x"}, "`name` of Experiment must be an identifier"),
         (
             {"options": {"speed": 1}},
-            "option of Experiment must be one of rank, exponent, penalty, explore. Got 'speed'",
+            "option of Experiment must be one of rank, exponent, penalty, explore, prior_rank. Got 'speed'",
         ),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
-import posse.cli
 from posse.catalogue import draw_problem
 from posse.cli import app
 from posse.data import DataError
@@ -247,7 +246,7 @@ def test_images_that_no_source_has_are_one_clear_error(monkeypatch: pytest.Monke
     def fail(*_: object, **__: object) -> None:
         raise DataError("MNIST could not be loaded. Tried in turn: nothing")
 
-    monkeypatch.setattr(posse.cli, "load_images", fail)
+    monkeypatch.setattr("posse.cli.shared.load_images", fail)
     for arguments in (["simulate", "--problem", "mnist"], ["reproduce", "fig3", "--data", "mnist"]):
         code, _, err = run(*arguments)
         assert code == 1
@@ -259,7 +258,7 @@ def test_reproduce_says_which_images_it_used(tmp_path: Path, monkeypatch: pytest
     cells = tuple({"n_classes": 3, "scaling": "norm", "explore": n} for n in (16, 72))
     experiment = replace(FIGURES[name].experiment, cells=cells, horizon=120)
     small = {**FIGURES, name: replace(FIGURES[name], experiment=replace(experiment, options={"rank": 2}))}
-    monkeypatch.setattr(posse.cli, "FIGURES", small)
+    monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
     monkeypatch.setattr("posse.report.FIGURES", small)
     code, _, err = run("reproduce", "margin", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
     assert code == 0, err

@@ -369,7 +369,7 @@ def choose_best(scores: Array, rng: np.random.Generator) -> IntArray:
         where = tuple(int(i) for i in np.argwhere(np.isnan(scores))[0])
         raise ValueError(f"scores of arms must be numbers. Got nan at index {where}.")
     # the first and the last of the largest scores differ where there is a tie
-    rows = scores[..., ::-1].argmax(axis=-1) != scores.shape[-1] - 1 - choice
+    rows = (scores[..., ::-1].argmax(axis=-1) != scores.shape[-1] - 1 - choice) & ~np.isneginf(best)
     if rows.any():
         candidates = scores[rows] == best[rows][:, None]
         rank = np.floor(rng.random(len(candidates)) * candidates.sum(axis=1)).astype(np.intp)

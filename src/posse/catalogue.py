@@ -31,7 +31,17 @@ from posse.policies import (
     SharedThompson,
     SharedUCB,
 )
-from posse.problems import ClassPairs, EllipsoidProblem, GaussianProblem, Problem
+from posse.problems import (
+    ClassPairs,
+    EllipsoidProblem,
+    FixedArms,
+    GaussianProblem,
+    GreedyTrap,
+    LateTasks,
+    MovingBasis,
+    NarrowContexts,
+    Problem,
+)
 from posse.validation import Array, check_choice
 
 
@@ -139,6 +149,10 @@ def _class_pairs(name: str, *, n_classes: int, scaling: str, seed: int) -> Probl
         n_classes=n_classes,
         scaling=scaling,
     )
+
+
+def _arms_work(cell: Mapping[str, Any]) -> int:
+    return int(cell["n_tasks"] * cell["dim"] * cell["n_arms"])
 
 
 def _n_pairs(cell: Mapping[str, Any]) -> int:
@@ -295,6 +309,17 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
 )
 
 LINEAR = {"dim": 20, "rank": 2, "n_tasks": 50, "structure": "low-rank", "noise_kind": "gaussian"}
+SHAPELESS = {name: value for name, value in LINEAR.items() if name != "structure"}
+HARD = (
+    "shared-greedy",
+    "shared-thompson",
+    "shared-ucb",
+    "mlingreedy",
+    "independent-greedy",
+    "independent-thompson",
+    "independent-ucb",
+)
+ORACLES = ("oracle-greedy", "oracle-thompson")
 
 PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
     {
@@ -310,7 +335,7 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
                 "oracle-greedy",
                 "random",
             ),
-            work=lambda cell: int(cell["n_tasks"] * cell["dim"] * cell["n_arms"]),
+            work=_arms_work,
         ),
         "ellipsoid": NamedProblem(
             summary="all of an ellipsoid, the same each round; at condition 1 the unit ball (Assumption 3)",
@@ -318,6 +343,41 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             parameters={**LINEAR, "condition": 1.0},
             policies=("shared-thompson", "e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"),
             work=lambda cell: int(cell["n_tasks"] * cell["dim"]),
+        ),
+        "fixed-arms": NamedProblem(
+            summary="K arms for every task that never change: no diversity of contexts",
+            draw=FixedArms.draw,
+            parameters={**LINEAR, "n_arms": 10},
+            policies=(*HARD, *ORACLES),
+            work=_arms_work,
+        ),
+        "narrow": NamedProblem(
+            summary="the arms of each task lie in a few directions of its own",
+            draw=NarrowContexts.draw,
+            parameters={**LINEAR, "n_arms": 5, "n_directions": 3},
+            policies=(*HARD, *ORACLES),
+            work=_arms_work,
+        ),
+        "trap": NamedProblem(
+            summary="a safe arm and a risky one in every round, built against greedy play",
+            draw=GreedyTrap.draw,
+            parameters=SHAPELESS,
+            policies=(*HARD, *ORACLES),
+            work=lambda cell: int(cell["n_tasks"] * cell["dim"] * GreedyTrap.n_arms),
+        ),
+        "late": NamedProblem(
+            summary="a gaussian problem some of whose tasks join later",
+            draw=LateTasks.draw,
+            parameters={**LINEAR, "n_arms": 5, "share": 0.5, "join": 1000},
+            policies=(*HARD, *ORACLES),
+            work=_arms_work,
+        ),
+        "moving": NamedProblem(
+            summary="a shared representation that turns slowly",
+            draw=MovingBasis.draw,
+            parameters={**SHAPELESS, "n_arms": 5, "turn": 0.1},
+            policies=(*HARD, "shared-forgetful", "independent-forgetful"),
+            work=_arms_work,
         ),
         **{
             name: NamedProblem(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from posse.catalogue import POLICIES
 from posse.files import write_atomically
-from posse.results import errors_by_rounds, final_rounds, summarise
+from posse.results import errors_by_rounds, final_rounds, is_independent, is_oracle, summarise
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers say the same again.
 STYLES = {
@@ -33,11 +37,11 @@ STYLES = {
     "independent-ucb": ("#E69F00", "s"),
     "independent-forgetful": ("#E69F00", "P"),
     "oracle-thompson": ("#009E73", "o"),
-    "e2tc-0.5": ("#56B4E9", "<"),
+    "e2tc-0.5": ("#E69F00", "<"),
     "e2tc-1": ("#CC79A7", ">"),
     "e2tc": ("#0072B2", "P"),
     "e2tc-2": ("#000000", "X"),
-    "e2tc-spectral": ("#E69F00", "h"),
+    "e2tc-spectral": ("#56B4E9", "h"),
     "e2tc-pairs": ("#F0E442", "*"),
     "pege": ("#D55E00", "p"),
     "oracle-commit": ("#009E73", "d"),
@@ -52,6 +56,11 @@ LINES = {"naive": "--", "independent-greedy": "-.", "independent-epochs": "-", "
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 FIRST_ROUND = 10
 LONG_LABEL = 22
+# Heights of the comparison of scenarios, in inches and in lanes, of which each policy has one.
+LANE, FRAME = 0.056, 1.9
+ROW_GAP, GROUP_GAP = 2.5, 3.5
+# Intervals that go farther beyond the points than this factor are cut by the frame.
+BEYOND = 2.0
 
 
 def regret_against_tasks(table: pl.DataFrame) -> pl.DataFrame:
@@ -200,6 +209,56 @@ def draw_error_against_rounds(data: pl.DataFrame, title: str, *, dim: int) -> Fi
     return figure
 
 
+def draw_comparison(data: pl.DataFrame, title: str) -> Figure:
+    """Draw regret relative to the best independent policy: a row per scenario, a lane per policy.
+
+    Parameters
+    ----------
+    data : DataFrame
+        `posse.experiments.compare_scenarios` makes it.
+    title : str
+    """
+    families = _families(data["policy"].unique().to_list())
+    order = list(chain.from_iterable(families.values()))
+    rows = _lanes(data, order)
+    figure = Figure(figsize=(8.0, FRAME + LANE * rows["lane"].to_numpy().max()), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    axes = figure.subplots()
+    drawn = rows.filter(pl.col("to_independent").is_not_null())
+    for policy in order:
+        some = drawn.filter(pl.col("policy") == policy)
+        colour, marker = STYLES[policy]
+        low = (some["to_independent"] - some["to_independent_low"]).fill_null(0.0)
+        high = (some["to_independent_high"] - some["to_independent"]).fill_null(0.0)
+        axes.errorbar(
+            some["to_independent"],
+            some["lane"],
+            xerr=[low, high],
+            color=colour,
+            marker=marker,
+            markersize=5,
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+            linestyle="none",
+            elinewidth=1.1,
+            label=POLICIES[policy].label,
+        )
+    axes.axvline(1.0, color="#404040", linewidth=1, zorder=1)
+    _label_rows(axes, rows)
+    axes.set_xscale("log")
+    if drawn.height:
+        axes.set_xlim(*_limits(drawn))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(PLAIN)
+    axes.tick_params(axis="x", top=True, labeltop=True, labelsize=9)
+    axes.set_xlabel("regret relative to the best policy that learns each task alone (less is better)")
+    axes.grid(axis="x", alpha=0.25, linewidth=0.6)
+    axes.spines[["left", "right"]].set_visible(False)
+    _legend_by_family(figure, families)
+    return figure
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format that the file's ending names, whole or not at all."""
     kind = path.suffix.removeprefix(".").lower()
@@ -233,3 +292,77 @@ def _label(figure: Figure, panels: dict[int | None, Axes], ylabel: str) -> None:
     alone = 3 if max(map(len, labels)) <= LONG_LABEL else 2
     columns = min(len(labels), 4) if len(panels) > 1 else alone
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+def _families(policies: Sequence[str]) -> dict[str, list[str]]:
+    """Sort policies into those that share, the paper's, those that learn alone, and oracles."""
+    families: dict[str, list[str]] = {"posse": [], "the paper": [], "each task alone": [], "oracles": []}
+    for policy in STYLES:
+        if policy in policies:
+            ours = "posse" if policy.startswith("shared-") else "the paper"
+            alone = "each task alone" if is_independent(policy) else ours
+            families["oracles" if is_oracle(policy) else alone].append(policy)
+    return {family: members for family, members in families.items() if members}
+
+
+def _lanes(data: pl.DataFrame, order: Sequence[str]) -> pl.DataFrame:
+    """Add the height at which each policy of each scenario is drawn, downwards and in some order."""
+    place = pl.col("policy").replace_strict(order, range(len(order)))
+    lanes, top, last = [], 0.0, None
+    for (group, _), some in data.group_by(["group", "scenario"], maintain_order=True):
+        top += GROUP_GAP if group != last else 0.0
+        lanes.append(some.sort(place).with_columns((top + pl.int_range(pl.len())).alias("lane")))
+        top, last = top + some.height - 1 + ROW_GAP, group
+    return pl.concat(lanes)
+
+
+def _label_rows(axes: Axes, rows: pl.DataFrame) -> None:
+    """Write the names of scenarios and groups beside their lanes, with lines between them."""
+    last = None
+    at = axes.get_yaxis_transform()
+    for (group, scenario, title), some in rows.group_by(["group", "scenario", "title"], maintain_order=True):
+        lanes = some["lane"].to_numpy()
+        middle, edge = lanes.mean(), lanes[0] - ROW_GAP / 2
+        beside: dict[str, Any] = {
+            "xy": (0.0, middle),
+            "xycoords": at,
+            "textcoords": "offset points",
+            "ha": "right",
+        }
+        axes.annotate(scenario, xytext=(-8, 0), va="bottom", fontsize=9.5, **beside)
+        axes.annotate(title, xytext=(-8, -1), va="top", fontsize=7.5, color="#666666", **beside)
+        if group != last:
+            above = edge - GROUP_GAP / 2
+            axes.axhspan(above - ROW_GAP / 2, edge, color="#EEF1F4", linewidth=0, zorder=0)
+            axes.text(0.005, (above - ROW_GAP / 2 + edge) / 2, group, transform=at, va="center", fontsize=8.5)
+        else:
+            axes.axhline(edge, color="#D9DEE5", linewidth=0.7, zorder=0)
+        last = group
+    axes.set_yticks([])
+    axes.set_ylim(rows["lane"].to_numpy().max() + ROW_GAP / 2, -ROW_GAP)
+
+
+def _limits(drawn: pl.DataFrame) -> tuple[float, float]:
+    points = drawn["to_independent"].to_numpy()
+    ends = drawn.select("to_independent_low", "to_independent_high").to_numpy()
+    reach = np.concatenate([points, ends[np.isfinite(ends)], [1.0]])
+    low, high = min(points.min(), 1.0) / BEYOND, max(points.max(), 1.0) * BEYOND
+    return max(reach.min(), low) / 1.1, min(reach.max(), high) * 1.1
+
+
+def _legend_by_family(figure: Figure, families: dict[str, list[str]]) -> None:
+    """Put a legend below, with a column for each family."""
+    nothing = Line2D([], [], linestyle="none")
+    longest = max(map(len, families.values()))
+    handles, labels = [], []
+    for family, members in families.items():
+        styles = [STYLES[policy] for policy in members]
+        marks = [Line2D([], [], color=c, marker=m, markersize=5, linewidth=1.1) for c, m in styles]
+        blank = longest - len(members)
+        handles += [nothing, *marks, *[nothing] * blank]
+        labels += [family, *(POLICIES[policy].label for policy in members), *[""] * blank]
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(families), frameon=False, fontsize=8.5
+    )
+    for place in range(len(families)):
+        legend.get_texts()[place * (longest + 1)].set_fontweight("bold")

@@ -1,9 +1,9 @@
-"""One self-contained page: figures, verdicts, numbers, and how to run it all again."""
+"""Self-contained pages: figures, verdicts, numbers, and how to run it all again."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure
 
 from posse.catalogue import POLICIES
-from posse.experiments import COMPARISONS, FIGURES, Claim
+from posse.experiments import COMPARISONS, FIGURES, Claim, Scenario, compare_scenarios
 from posse.files import write_atomically
-from posse.plots import save
+from posse.plots import draw_comparison, save
 from posse.results import final_rounds, summarise, write_json
 
 
@@ -68,33 +69,79 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
     claims = {section.name: section.claims for section in sections}
     decided = {name: [asdict(claim) for claim in items] for name, items in claims.items()}
     write_json(out / "claims.json", decided)
+    path = out / "report.html"
+    _write_page(path, sections=sections, command=command, minutes=minutes)
+    return Report(path, claims)
+
+
+def write_comparison(
+    scenarios: Sequence[Scenario],
+    tables: Mapping[str, pl.DataFrame],
+    out: Path,
+    *,
+    command: str,
+    minutes: float,
+) -> pl.DataFrame:
+    """Compare policies over scenarios, write the page, and return the table that it shows.
+
+    Writes `comparison.html`, `comparison.csv`, `comparison.png` and `comparison.svg`.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+    tables : mapping
+        The long table of each scenario, under the name of its experiment.
+    out : Path
+        The folder to write to.
+    command, minutes
+        As in `write_report`.
+    """
+    data = compare_scenarios(scenarios, tables)
+    write_atomically(out / "comparison.csv", data.write_csv)
+    seeds = data["n_seeds"].unique().sort().to_list()
+    title = f"{len(scenarios)} scenarios, 95 % intervals over {' or '.join(map(str, seeds))} seeds"
+    _write_page(
+        out / "comparison.html",
+        scenarios=scenarios,
+        names=[name for name in POLICIES if name in set(data["policy"])],
+        rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
+        image=_save_and_embed(draw_comparison(data, title), out / "comparison"),
+        command=command,
+        minutes=minutes,
+    )
+    return data
+
+
+def _write_page(path: Path, **content: Any) -> None:
+    """Fill the template of a page's name."""
     environment = Environment(
         loader=PackageLoader("posse", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    page = environment.get_template("report.html.j2").render(
-        sections=sections,
+    page = environment.get_template(f"{path.name}.j2").render(
         policies=POLICIES,
-        command=command,
-        minutes=minutes,
         versions={name: version(name) for name in ("posse", "numpy", "scipy")},
+        **content,
     )
-    path = out / "report.html"
     write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
-    return Report(path, claims)
+
+
+def _save_and_embed(picture: Figure, stem: Path) -> str:
+    """Save a picture as SVG and PNG, and return it as an address that holds it."""
+    for ending in ("svg", "png"):
+        save(picture, stem.with_name(f"{stem.name}.{ending}"))
+    encoded = base64.b64encode(stem.with_name(f"{stem.name}.svg").read_bytes()).decode("ascii")
+    return f"data:image/svg+xml;base64,{encoded}"
 
 
 def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
     figure = FIGURES[name]
-    images = []
-    for drawing in figure.drawings:
-        picture = drawing.draw(table, figure.title)
-        for ending in ("svg", "png"):
-            save(picture, out / name / f"{drawing.stem}.{ending}")
-        encoded = base64.b64encode((out / name / f"{drawing.stem}.svg").read_bytes()).decode("ascii")
-        images.append((f"data:image/svg+xml;base64,{encoded}", drawing.caption))
+    images = tuple(
+        (_save_and_embed(drawing.draw(table, figure.title), out / name / drawing.stem), drawing.caption)
+        for drawing in figure.drawings
+    )
     settings = {
         "rounds N": figure.experiment.horizon,
         "seeds": table["seed"].n_unique(),
@@ -104,7 +151,7 @@ def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
         name=name,
         title=figure.title,
         claims=tuple(decide(table) for decide in figure.claims),
-        images=tuple(images),
+        images=images,
         policies=figure.experiment.policies,
         columns=figure.columns,
         rows=tuple(_cells(table, list(figure.columns))),

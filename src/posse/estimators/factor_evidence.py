@@ -34,12 +34,20 @@ class FactorModel:
         log q_t, by which a task is larger than most: 0 unless tails are heavy.
     mean : (d,)
         mu.
+    degrees : float
+        nu: 1/q_t ~ Gamma(nu/2, nu/2). With infinity all q_t are 1.
     """
 
     factors: Array
     log_ratio: float
     log_scales: Array
     mean: Array
+    degrees: float = np.inf
+
+    @property
+    def heavy(self) -> bool:
+        """Whether tasks have scales."""
+        return bool(np.isfinite(self.degrees))
 
     @property
     def rank(self) -> int:
@@ -96,12 +104,11 @@ class FactorEvidence:
         log det = sum log(1 + a q D) + log det M,
         -2 log p(y) = N log(2 pi s2) + sum_t R_t / s2 + sum_t log det.
 
-    Directions in which no task has data drop out. With finite `degrees` nu, 1/q_t ~ Gamma(nu/2, nu/2)
-    makes theta_t Student's; the scales then stand at their most likely values, and their density counts.
+    Directions in which no task has data drop out. Scales stand at their most likely values, and their
+    density counts.
     """
 
-    def __init__(self, statistics: GramStatistics, degrees: float = np.inf) -> None:
-        self.degrees = degrees
+    def __init__(self, statistics: GramStatistics) -> None:
         self.strength = np.inf
         values, vectors = np.linalg.eigh(statistics.gram)
         self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
@@ -188,16 +195,16 @@ class FactorEvidence:
 
     def log_scale_density(self, model: FactorModel) -> float:
         """Return the log density of all log q_t; 0 where tails are Gaussian."""
-        if np.isinf(self.degrees):
+        if not model.heavy:
             return 0.0
-        half = 0.5 * self.degrees
+        half = 0.5 * model.degrees
         exponents = half * (model.log_scales + np.exp(-model.log_scales))
         return float(self.n_tasks * (half * np.log(half) - gammaln(half)) - exponents.sum())
 
     def log_evidence(self, model: FactorModel) -> float:
         """Return log p(y), with the scales integrated out by Laplace's method if tails are heavy."""
         value = self.log_likelihood(self.solve(model)) + self.log_scale_density(model)
-        if np.isfinite(self.degrees):
+        if model.heavy:
             above, below = (
                 self.deviance(replace(model, log_scales=model.log_scales + step))[1].log_scales
                 for step in (SCALE_STEP, -SCALE_STEP)
@@ -218,17 +225,31 @@ class FactorEvidence:
         shrunk = solved.damped @ solved.inverse
         slopes = shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
         by_factor = 2.0 * self.rows.T @ (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
-        outside = solved.spread.sum(axis=1) - scales[:, 0] * np.vecdot(shrunk, solved.damped).sum(axis=1)
-        by_ratio = solved.ratio[:, 0] * (outside - np.vecdot(solved.residual, solved.residual) / noise)
-        inside = model.rank - np.einsum("tii->t", solved.inverse)
+        outside, inside = self._freedoms(model, solved)
+        by_ratio = outside - solved.ratio[:, 0] * np.vecdot(solved.residual, solved.residual) / noise
         by_scale = by_ratio + inside - scales[:, 0] * np.vecdot(solved.weights, solved.weights) / noise
-        if np.isfinite(self.degrees):
+        if model.heavy:
             value -= 2.0 * self.log_scale_density(model)
-            by_scale = by_scale + self.degrees * (1.0 - np.exp(-model.log_scales))
+            by_scale = by_scale + model.degrees * (1.0 - np.exp(-model.log_scales))
         value += float(np.sum(model.factors**2)) / self.strength
         by_factor += 2.0 * model.factors / self.strength
         by_mean = -2.0 / noise * (self.rows.T @ solved.residual.ravel())
         return float(value), FactorModel(by_factor, float(by_ratio.sum()), by_scale, by_mean)
+
+    def freedom(self, model: FactorModel, solved: Solved) -> Array:
+        """Return how many of its d parameters each task learns from its own data, (T,)."""
+        outside, inside = self._freedoms(model, solved)
+        return outside + inside
+
+    def _freedoms(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
+        """Return the same outside of F and inside, (T,) each: how log det grows with log q."""
+        outside = solved.ratio[:, 0] * (solved.spread.sum(axis=1) - self._taken(model, solved))
+        return outside, model.rank - np.einsum("tii->t", solved.inverse)
+
+    def _taken(self, model: FactorModel, solved: Solved) -> Array:
+        """Return how much of the information in h each task's weights take up, (T,): q tr(M^-1 Y'h^2 Y)."""
+        shrunk = solved.damped @ solved.inverse
+        return np.exp(model.log_scales) * np.vecdot(shrunk, solved.damped).sum(axis=1)
 
     def means(self, model: FactorModel, solved: Solved) -> Array:
         """Return each task's posterior mean, (T, d)."""
@@ -243,16 +264,26 @@ class FactorEvidence:
     def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
         """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
 
-        Half of the deviance's curvature is sum_t q K_t kron (q w w' / s2 + M^-1), with K_t = Q h Q'. Here
-        every K_t stands at what the pooled statistics would make of it.
+        Half of the deviance's curvature is sum_t q K_t kron (q w w' / s2 + M^-1), where K_t is Q h Q' less
+        what the task's own weights take up, q Q h Y M^-1 Y'h Q'. Here Q h Q' stands at what the pooled
+        statistics would make of it, times the share of its trace outside of F that the weights leave.
         """
-        scales = np.exp(model.log_scales)[:, None]
+        scales = np.exp(model.log_scales)
+        outer = scales[:, None, None] * solved.weights[:, :, None] * solved.weights[:, None, :]
+        known = outer / self.noise(solved) + solved.inverse
+        between = np.tensordot(scales * self._left(model, solved), known, axes=1)
         values, _ = self.pooled
-        weights = scales * solved.weights
-        between = weights.T @ weights / self.noise(solved) + np.sum(
-            scales[..., None] * solved.inverse, axis=0
-        )
         return values / (1.0 + np.exp(model.log_ratio) * values), np.asarray(between)
+
+    def _left(self, model: FactorModel, solved: Solved) -> Array:
+        """Return how much of each task's information outside of F its weights leave, from 0 to 1, (T,)."""
+        inner = solved.factors.mT @ solved.damped
+        per_length = np.linalg.pinv(model.factors.T @ model.factors)
+        total = solved.spread.sum(axis=1)
+        outside = total - np.sum(inner * per_length, axis=(1, 2))
+        inside = np.sum((inner @ solved.inverse) * per_length, axis=(1, 2))
+        left = total - self._taken(model, solved) - inside
+        return np.clip(np.divide(left, outside, out=np.zeros_like(left), where=outside > 0), 0.0, 1.0)
 
     def roots(self, model: FactorModel) -> Array:
         """Return a root of each task's posterior covariance, (T, d, 2 d + k): three independent parts.

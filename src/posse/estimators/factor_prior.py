@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_search import STEP_GAIN, Found, add_directions, maximise_evidence
+from posse.estimators.factor_search import MOST_STAGES, STEP_GAIN, Found, add_directions, maximise_evidence
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_choice, check_integer, check_number
@@ -20,8 +20,8 @@ from posse.validation import Array, check_choice, check_integer, check_number
 PATIENCE = 2
 # Below this many features more threads than one only get in each other's way.
 WIDE = 256
-# While ranks are compared, climbing ends where a step gains less than this.
-ROUGH_GAIN = 1e-3
+# While ranks are compared, climbing ends where a step gains less than this, and after this many stages.
+ROUGH_GAIN, ROUGH_STAGES = 1e-3, 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,7 +88,8 @@ class FactorPrior:
         tasks are much closer to it than it is to 0.
     degrees : float
         nu of Student's t, for tails: omega_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
-        spoil the prior for them. Infinity makes tails Gaussian and all omega_t 1.
+        spoil the prior for them. Infinity makes tails Gaussian and all omega_t 1. With few tasks tails are
+        lighter, nu = 2 k d / (T - k) at least: else the evidence would have no maximum.
     hard : bool
         Fix tau = 0: no task leaves the representation.
 
@@ -150,7 +151,7 @@ class FactorPrior:
         if not (statistics.square.any() and statistics.gram.any()):
             return _nothing_learned(statistics)
         with threadpool_limits(limits=1 if dim < WIDE else None):
-            evidence = FactorEvidence(statistics, self.degrees)
+            evidence = FactorEvidence(statistics)
             found = _Search(evidence, self).run(known)
         if not found.converged:
             warnings.warn(
@@ -171,14 +172,14 @@ class _Search:
     def run(self, known: FactorModel | None) -> Found:
         """Return the fit of the rank asked for, or of the best one."""
         rank = self.settings.rank if self.evidence.n_tasks > 1 else 0
-        unshared = self._climb(self.evidence.start(), ROUGH_GAIN)
+        unshared = self._climb(self._with_tails(self.evidence.start()), rough=True)
         self.evidence.expect(unshared.model)
         nothing = self._harden(unshared.model)
         if isinstance(rank, str):
             return self._climb(self._best(nothing, known).model)
         if known is None or known.rank != rank:
             known = add_directions(self.evidence, nothing, rank)
-        return self._climb(known)
+        return self._climb(self._with_tails(known))
 
     def score(self, found: Found) -> float:
         """Return the evidence minus one per free parameter of the shared directions.
@@ -202,12 +203,28 @@ class _Search:
     def _harden(self, model: FactorModel) -> FactorModel:
         return replace(model, log_ratio=-np.inf) if self.settings.hard else model
 
-    def _climb(self, start: FactorModel, step_gain: float = STEP_GAIN) -> Found:
+    def _climb(self, start: FactorModel, *, rough: bool = False) -> Found:
+        gain, stages = (ROUGH_GAIN, ROUGH_STAGES) if rough else (STEP_GAIN, MOST_STAGES)
         learn_mean = self.settings.mean == "learned"
-        return maximise_evidence(self.evidence, start, learn_mean=learn_mean, step_gain=step_gain)
+        return maximise_evidence(
+            self.evidence, start, learn_mean=learn_mean, step_gain=gain, most_stages=stages
+        )
 
     def _consider(self, start: FactorModel) -> None:
-        self.found[start.rank] = self._climb(start, ROUGH_GAIN)
+        self.found[start.rank] = self._climb(self._with_tails(start), rough=True)
+
+    def _with_tails(self, model: FactorModel) -> FactorModel:
+        """Return a model with tails as heavy as they are wanted and as the number of tasks bears.
+
+        If k directions followed k tasks exactly, the others could be outliers of a prior with no outside:
+        k d / 2 against nu (T - k) / 2 in log likelihood for each unit of log tau. Twice that nu forbids it.
+        """
+        n_tasks, dim = self.evidence.n_tasks, self.evidence.dim
+        others = n_tasks - model.rank
+        least = 2.0 * model.rank * dim / others if others > 0 else np.inf
+        degrees = max(self.settings.degrees, least)
+        scales = model.log_scales if np.isfinite(degrees) else np.zeros(n_tasks)
+        return replace(model, degrees=degrees, log_scales=scales)
 
     def _try(self, ranks: range, *, patience: int) -> None:
         """Fit one rank after the other, each from its neighbour, until they are no better."""

@@ -16,10 +16,12 @@ LEAST_RATIO, LARGEST_RATIO = 1e-8, 1e8
 # The logarithm of a task's scale never leaves this interval.
 LARGEST_LOG_SCALE = 12.0
 # New coordinates are taken after this many steps, and at most this many times.
-STEPS_PER_STAGE, MOST_STAGES = 40, 12
+STEPS_PER_STAGE, MOST_STAGES = 40, 6
+# New directions are tried with these shares of the strength that they would have if all features were alike.
+SHARES = (1.0, 0.25, 0.06, 0.015)
 # Climbing ends where a step gains less than this in deviance, and at the latest with a stage that gains
 # less than the second: no data could tell the difference.
-STEP_GAIN, STAGE_GAIN = 1e-9, 1e-2
+STEP_GAIN, STAGE_GAIN = 1e-9, 0.1
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,16 @@ class Found:
 
 
 def maximise_evidence(
-    evidence: FactorEvidence, start: FactorModel, *, learn_mean: bool = False, step_gain: float = STEP_GAIN
+    evidence: FactorEvidence,
+    start: FactorModel,
+    *,
+    learn_mean: bool = False,
+    step_gain: float = STEP_GAIN,
+    most_stages: int = MOST_STAGES,
 ) -> Found:
     """Climb from a model to the likeliest of its rank, until a step gains less than `step_gain`."""
     model, n_iter, converged = start, 0, False
-    for _ in range(MOST_STAGES):
+    for _ in range(most_stages):
         coordinates = _Coordinates(evidence, model, learn_mean=learn_mean)
         origin = np.zeros(coordinates.size)
         before, _ = coordinates.deviance(origin)
@@ -71,12 +78,15 @@ def add_directions(evidence: FactorEvidence, model: FactorModel, n: int) -> Fact
     components.
     """
     solved = evidence.solve(model)
-    noise = evidence.noise(solved)
     _, lengths, directions = np.linalg.svd(evidence.own_parts(model, solved), full_matrices=False)
-    information = max(float(solved.spread.sum()), np.finfo(float).tiny) / (evidence.n_tasks * evidence.dim)
-    excess = lengths[:n] ** 2 / (evidence.n_tasks * noise * information) - 1.0
+    information = max(float(solved.spread.mean()), np.finfo(float).tiny)
+    excess = lengths[:n] ** 2 / (evidence.n_tasks * evidence.noise(solved) * information) - 1.0
     strengths = np.sqrt(np.maximum(excess, 0.05) / information)
-    return replace(model, factors=np.hstack([model.factors, directions[:n].T * strengths]))
+    candidates = (
+        replace(model, factors=np.hstack([model.factors, share * strengths * directions[:n].T]))
+        for share in SHARES
+    )
+    return min(candidates, key=lambda candidate: evidence.deviance(candidate)[0])
 
 
 class _Coordinates:
@@ -95,18 +105,20 @@ class _Coordinates:
         self.basis = basis
         self.inside = strengths[:, None] / np.sqrt(2.0 * n_tasks)
         along, between = evidence.information(model, solved)
-        self.mix = np.linalg.inv(np.linalg.cholesky(turn @ between @ turn.T))
+        amounts, self.mix = np.linalg.eigh(turn @ between @ turn.T)
         self.start = basis * strengths
         self.axes = evidence.pooled[1]
-        floor = 1e-6 * max(float(along.max()), np.finfo(float).tiny)
-        self.outside = 1.0 / np.sqrt(2.0 * np.maximum(along, floor))
-        self.by_ratio = 1.0 / np.sqrt(max(0.5 * (dim - rank) * n_tasks, 1.0))
-        self.by_scale = 1.0 / np.sqrt(1.0 + rank + (evidence.degrees if np.isfinite(evidence.degrees) else 0))
-        self.by_mean = self.outside * np.sqrt(noise / n_tasks)
+        self.outside = 1.0 / np.sqrt(2.0 * (np.outer(along, amounts) + 1.0 / evidence.strength))
+        freedom = evidence.freedom(model, solved)
+        known = n_tasks * (model.degrees + rank) if model.heavy else float(freedom.sum())
+        self.by_ratio = np.sqrt(2.0 / max(known, 1.0))
+        self.by_scale = np.sqrt(2.0 / (model.degrees + freedom))
+        floor = 1e-6 * float(along.max())
+        self.by_mean = np.sqrt(noise / (2.0 * n_tasks * np.maximum(along, floor)))
         self.shapes: dict[str, tuple[int, ...]] = {"inside": (rank, rank), "outside": (dim, rank)}
         if np.isfinite(model.log_ratio):
             self.shapes["ratio"] = (1,)
-        if np.isfinite(evidence.degrees):
+        if model.heavy:
             self.shapes["scales"] = (n_tasks,)
         if learn_mean:
             self.shapes["mean"] = (dim,)
@@ -122,9 +134,8 @@ class _Coordinates:
                 low, high = ratio / self.by_ratio
                 bounds.append((min(low, 0.0), max(high, 0.0)))
             elif name == "scales":
-                for value in self.origin.log_scales:
-                    ends = np.array([-LARGEST_LOG_SCALE, LARGEST_LOG_SCALE]) - value
-                    bounds.append((ends[0] / self.by_scale, ends[1] / self.by_scale))
+                ends = np.array([[-LARGEST_LOG_SCALE], [LARGEST_LOG_SCALE]]) - self.origin.log_scales
+                bounds += [tuple(pair) for pair in (ends / self.by_scale).T.tolist()]
             else:
                 bounds += [(None, None)] * int(np.prod(shape))
         return bounds
@@ -132,14 +143,15 @@ class _Coordinates:
     def model(self, point: Array) -> FactorModel:
         """Return the model at a point of the chart."""
         parts = self._split(point)
-        leaving = self.axes @ (self.outside[:, None] * parts["outside"]) @ self.mix
+        leaving = self.axes @ (self.outside * parts["outside"]) @ self.mix.T
         leaving -= self.basis @ (self.basis.T @ leaving)
         factors = self.start + self.basis @ (self.inside * parts["inside"]) + leaving
         model = replace(self.origin, factors=factors)
         if "ratio" in parts:
             model = replace(model, log_ratio=float(model.log_ratio + self.by_ratio * parts["ratio"][0]))
         if "scales" in parts:
-            model = replace(model, log_scales=model.log_scales + self.by_scale * parts["scales"])
+            moved = self.by_scale * parts["scales"] + self._drift(model)
+            model = replace(model, log_scales=model.log_scales + moved)
         if "mean" in parts:
             model = replace(model, mean=model.mean + self.axes @ (self.by_mean * parts["mean"]))
         return model
@@ -149,14 +161,19 @@ class _Coordinates:
         value, slope = self.evidence.deviance(self.model(point))
         along = self.basis.T @ slope.factors
         leaving = slope.factors - self.basis @ along
+        by_ratio = slope.log_ratio - (slope.log_scales.sum() if "scales" in self.shapes else 0.0)
         slopes: dict[str, Array] = {
             "inside": self.inside * along,
-            "outside": self.outside[:, None] * (self.axes.T @ leaving) @ self.mix.T,
-            "ratio": np.array([self.by_ratio * slope.log_ratio]),
+            "outside": self.outside * (self.axes.T @ leaving @ self.mix),
+            "ratio": np.array([self.by_ratio * by_ratio]),
             "scales": self.by_scale * slope.log_scales,
             "mean": self.by_mean * (self.axes.T @ slope.mean),
         }
         return value, np.concatenate([slopes[name].ravel() for name in self.shapes])
+
+    def _drift(self, model: FactorModel) -> float:
+        """Return how scales move with the ratio: what each task has outside of F stays as it is."""
+        return self.origin.log_ratio - model.log_ratio if "ratio" in self.shapes else 0.0
 
     def _split(self, point: Array) -> dict[str, Array]:
         parts, first = {}, 0

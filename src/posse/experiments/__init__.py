@@ -3,11 +3,13 @@
 from posse.experiments.claims import Claim, Evidence
 from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments, saved_results
 from posse.experiments.paper import COMPARISONS, FIGURES, ON_IMAGES, Comparison, Drawing, Figure, variant
+from posse.experiments.suite import SCENARIOS, Scenario, compare_scenarios
 
 __all__ = [
     "COMPARISONS",
     "FIGURES",
     "ON_IMAGES",
+    "SCENARIOS",
     "Claim",
     "Comparison",
     "Drawing",
@@ -16,6 +18,8 @@ __all__ = [
     "Figure",
     "GridError",
     "Progress",
+    "Scenario",
+    "compare_scenarios",
     "play_seeds",
     "run_experiments",
     "saved_results",

@@ -141,7 +141,7 @@ def SharedThompson(
     return LearningPolicy(estimator=FactorPrior(rank=rank), rule=Thompson(scale=scale), memory=memory)
 
 
-def SharedUCB(rank: int | str = "auto", *, scale: float = 1.0, memory: str | float = "all") -> LearningPolicy:
+def SharedUCB(rank: int | str = "auto", *, scale: float = 2.0, memory: str | float = "all") -> LearningPolicy:
     """Return optimistic play by the learned prior's posterior, on finite action sets."""
     return LearningPolicy(estimator=FactorPrior(rank=rank), rule=UCB(scale=scale), memory=memory)
 
@@ -151,7 +151,7 @@ def IndependentThompson(*, scale: float = 1.0) -> LearningPolicy:
     return LearningPolicy(estimator=Ridge(), rule=Thompson(scale=scale))
 
 
-def IndependentUCB(*, scale: float = 1.0) -> LearningPolicy:
+def IndependentUCB(*, scale: float = 2.0) -> LearningPolicy:
     """Return optimistic play with each task alone: ridge with a learned penalty, all data."""
     return LearningPolicy(estimator=Ridge(), rule=UCB(scale=scale))
 

@@ -1,56 +1,28 @@
-"""The command: reproduce the paper, compare policies, list what there is."""
+"""`posse simulate`: policies on one problem."""
 
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
-from posse.catalogue import POLICIES, PROBLEMS, NamedProblem
-from posse.data import IMAGE_SETS, DataError, load_images
-from posse.experiments import (
-    FIGURES,
-    ON_IMAGES,
-    Experiment,
-    GridError,
-    play_seeds,
-    run_experiments,
-    saved_results,
-    variant,
-)
-from posse.experiments import Progress as GridProgress
+from posse.catalogue import POLICIES, PROBLEMS
+from posse.cli.shared import CORES, Jobs, errors, fetch_images, plain_errors, progress_bar
+from posse.experiments import Experiment, play_seeds
 from posse.plots import draw_regret_against_round, regret_against_round, save
 from posse.problems.digits import SCALINGS
 from posse.problems.gaussian import COVARIANCES
 from posse.problems.noise import NOISE_KINDS
 from posse.problems.parameters import STRUCTURES
-from posse.report import write_report
 from posse.results import final_rounds, summarise
 from posse.validation import check_choice, check_integer
 
-PAPER = ("fig1", "fig2", *ON_IMAGES, "fig5", "fig6")
-QUICK_SEEDS = 5
-FULL_SEEDS = 20
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 # What the command calls the parameters of problems.
 OPTIONS = {
@@ -62,6 +34,10 @@ OPTIONS = {
     "n_arms": "arms",
     "covariance": "covariance",
     "condition": "condition",
+    "n_directions": "directions",
+    "share": "share",
+    "join": "join",
+    "turn": "turn",
     "n_classes": "classes",
     "scaling": "scaling",
 }
@@ -69,98 +45,7 @@ OPTIONS = {
 # How a picture's title calls them.
 SYMBOLS = {"dim": "d", "rank": "k", "n_tasks": "T", "n_classes": "classes"}
 
-app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-errors = Console(stderr=True)
 
-
-@app.command()
-def reproduce(
-    figures: Annotated[
-        list[str] | None,
-        typer.Argument(help=f"Figures to run: {', '.join(PAPER)}. All, if none is named."),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full/--quick", help=f"{FULL_SEEDS} seeds per setting, or {QUICK_SEEDS}.")
-    ] = False,
-    seeds: Annotated[
-        int | None, typer.Option(help="Seeds per setting, instead of --quick or --full.")
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Images of {', '.join(ON_IMAGES)}: {', '.join(IMAGE_SETS)} "
-            "(default: digits, which need no download; with --full mnist, as in the paper)."
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
-    out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("results"),
-) -> None:
-    """Run the paper's experiments; write figures, verdicts and a page.
-
-    Every finished run is saved at once. Stop whenever you like: the same command goes on where it
-    stopped, and --full or more --seeds add to what a --quick run has done.
-
-    Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
-    manifest.json and the images. The page also shows the figures that earlier calls left in OUT.
-
-    margin is ours, beside fig3 and fig4: what the margin on images is made of. Image sets other than
-    MNIST have folders of their own, such as fig3_digits.
-    """
-    kept = f" Finished runs are saved in {out}; the same command goes on from there."
-    with plain_errors(interrupted=kept):
-        images = data if data is not None else "mnist" if full else "digits"
-        check_choice("--data", images, IMAGE_SETS)
-        for name in figures or ():
-            check_choice("figure", name, PAPER)
-        if data is not None and figures and not set(figures) & set(ON_IMAGES):
-            raise ValueError(f"--data is for {', '.join(ON_IMAGES)}, which are not run. Got {data!r}.")
-        names = list(dict.fromkeys(variant(name, images) for name in figures or PAPER))
-        n_seeds = check_integer(
-            "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
-        )
-        check_integer("--jobs", jobs, 1)
-        used = fetch_images(PROBLEMS[FIGURES[name].experiment.problem] for name in names)
-        for title in used.values():
-            errors.print(f"Images: {title}", highlight=False)
-        clock = time.perf_counter()
-        with progress_bar() as bar:
-            task = bar.add_task(f"{' '.join(names)}, {n_seeds} seeds", total=None, runs="")
-
-            def show(state: GridProgress) -> None:
-                runs = f"{state.runs}/{state.total_runs} runs"
-                bar.update(task, completed=state.work, total=state.total_work, runs=runs)
-
-            experiments = [FIGURES[name].experiment for name in names]
-            tables = run_experiments(experiments, seeds=n_seeds, out=out, jobs=jobs, on_progress=show)
-        for name in FIGURES.keys() - set(names):
-            earlier = saved_results(FIGURES[name].experiment, out)
-            if earlier is not None:
-                tables[name] = earlier
-        tables = {name: tables[name] for name in FIGURES if name in tables}
-        command = "\n".join(
-            shlex.join(
-                [
-                    "posse",
-                    "reproduce",
-                    *again(name),
-                    "--seeds",
-                    str(table["seed"].n_unique()),
-                    "--out",
-                    str(out),
-                ]
-            )
-            for name, table in tables.items()
-        )
-        report = write_report(tables, out, command=command, minutes=(time.perf_counter() - clock) / 60)
-        verdicts = Table("figure", "claim", "verdict", box=None)
-        for name, claims in report.claims.items():
-            for claim in claims:
-                verdicts.add_row(name, claim.statement, claim.verdict)
-        Console().print(verdicts)
-        print(report.path)
-
-
-@app.command()
 def simulate(
     problem: Annotated[str, typer.Option(help=f"Kind of problem: {', '.join(PROBLEMS)}.")] = "gaussian",
     dim: Annotated[int | None, typer.Option(help="d, the number of features (default: 20).")] = None,
@@ -170,7 +55,9 @@ def simulate(
     tasks: Annotated[
         int | None, typer.Option(help="T, the number of tasks played side by side (default: 50).")
     ] = None,
-    arms: Annotated[int | None, typer.Option(help="K, the arms of a gaussian problem (default: 5).")] = None,
+    arms: Annotated[
+        int | None, typer.Option(help="K, the arms on offer in each round (default: 5; 10 for fixed-arms).")
+    ] = None,
     rounds: Annotated[int, typer.Option(help="N, the number of rounds.")] = 10_000,
     covariance: Annotated[
         str | None,
@@ -181,6 +68,22 @@ def simulate(
     condition: Annotated[
         float | None,
         typer.Option(help="Condition number of an ellipsoid problem's sets (default: 1, unit balls)."),
+    ] = None,
+    directions: Annotated[
+        int | None,
+        typer.Option(help="m, the directions that each task of a narrow problem sees (default: 3)."),
+    ] = None,
+    share: Annotated[
+        float | None, typer.Option(help="Share of a late problem's tasks that join later (default: 0.5).")
+    ] = None,
+    join: Annotated[
+        int | None, typer.Option(help="Round at which a late problem's late tasks join (default: 1000).")
+    ] = None,
+    turn: Annotated[
+        float | None,
+        typer.Option(
+            help="Turn of a moving problem's representation, in radians per 1000 rounds (default: 0.1)."
+        ),
     ] = None,
     structure: Annotated[
         str | None,
@@ -224,7 +127,7 @@ def simulate(
     seeds: Annotated[
         int, typer.Option(help="Number of seeds: each draws a new problem, or new rounds of the same images.")
     ] = 8,
-    jobs: Annotated[int, typer.Option(help="Processes to use.")] = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw regret against round into a .png, .svg or .pdf file.")
@@ -255,6 +158,10 @@ def simulate(
             "n_arms": arms,
             "covariance": covariance,
             "condition": condition,
+            "n_directions": directions,
+            "share": share,
+            "join": join,
+            "turn": turn,
             "n_classes": classes,
             "scaling": scaling,
         }
@@ -264,7 +171,7 @@ def simulate(
         experiment = Experiment(
             name="simulate", problem=problem, cells=(cell,), policies=names, horizon=rounds, options=options
         )
-        data = fetch_images([kind])
+        data = fetch_images([problem])
         with progress_bar() as bar:
             task = bar.add_task("simulating", total=seeds, runs=f"0/{seeds} seeds")
 
@@ -299,86 +206,6 @@ def simulate(
             title = f"{problem}, {about}, mean of {seeds} seeds"
             save(draw_regret_against_round(regret_against_round(table), title), plot)
             errors.print(f"Wrote {escape(str(plot))}", soft_wrap=True, highlight=False)
-
-
-@app.command("list")
-def list_names() -> None:
-    """Show the policies, problems and figures that have a name."""
-    with plain_errors():
-        print_names()
-
-
-def print_names() -> None:
-    """Print a table each of policies, problems and figures."""
-    console = Console()
-    for heading, entries in (
-        ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
-        ("Problems", {name: problem.summary for name, problem in PROBLEMS.items()}),
-        (
-            "Figures",
-            {name: FIGURES[name].title.replace(IMAGE_SETS["mnist"].title, "Images") for name in PAPER},
-        ),
-    ):
-        table = Table(box=None, show_header=False, title=heading, title_justify="left", title_style="bold")
-        for name, summary in entries.items():
-            table.add_row(name, summary)
-        console.print(table)
-
-
-@contextmanager
-def plain_errors(interrupted: str = "") -> Iterator[None]:
-    """Turn errors that users can mend into one message and an exit code."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        errors.print("[yellow]Stopped.[/]" + escape(interrupted), soft_wrap=True, highlight=False)
-        raise typer.Exit(130) from None
-    except MemoryError:
-        errors.print("[red]Error:[/] not enough memory for a problem of this size.")
-        raise typer.Exit(1) from None
-    except (ValueError, GridError, DataError, OSError) as error:
-        errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)
-        raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None
-
-
-def again(figure: str) -> list[str]:
-    """Return the arguments that ask for a figure, whatever the images it was run on."""
-    for name in ON_IMAGES:
-        for images in IMAGE_SETS:
-            if variant(name, images) == figure:
-                return [name, "--data", images]
-    return [figure]
-
-
-def fetch_images(kinds: Iterable[NamedProblem]) -> dict[str, str]:
-    """Have the image sets of some problems at hand, downloading what is not, and say which they are."""
-    titles = []
-    for name in dict.fromkeys(kind.images for kind in kinds if kind.images is not None):
-        with Progress(
-            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=errors, transient=True
-        ) as bar:
-            task = bar.add_task(f"{name}: looking", total=None)
-
-            def show(stage: str, done: int, total: int | None, task: TaskID = task, name: str = name) -> None:
-                if done == 0 and not errors.is_terminal:
-                    errors.print(f"{name}: {stage}", highlight=False)
-                bar.update(task, description=f"{name}: {stage}", completed=done, total=total)
-
-            titles.append(load_images(name, on_progress=show).title)
-    return {"images": ", ".join(titles)} if titles else {}
-
-
-def progress_bar() -> Progress:
-    """Return a progress bar on standard error."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[runs]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=errors,
-    )
 
 
 def print_comparison(rows: list[dict[str, Any]], settings: dict[str, Any]) -> None:
@@ -424,30 +251,3 @@ def check_plot_path(path: Path) -> None:
         raise ValueError(f"--plot must be a file. Got the folder {str(path)!r}.")
     if not path.parent.is_dir():
         raise ValueError(f"--plot must lie in a folder that exists. Got {str(path)!r}.")
-
-
-def show_version(wanted: bool) -> None:
-    """Print the version and stop."""
-    if wanted:
-        print(f"posse {version('posse')}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version_wanted: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit."),
-    ] = False,
-) -> None:
-    """Many bandits, one representation.
-
-    `posse reproduce` runs the paper's experiments and writes a page with figures and verdicts.
-    `posse simulate` compares policies on a problem in one line.
-    `posse list` shows the names to use.
-    """
-
-
-def main() -> None:
-    """Run the command."""
-    app(prog_name="posse")

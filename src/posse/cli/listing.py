@@ -1,0 +1,36 @@
+"""`posse list`: what has a name."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from posse.catalogue import POLICIES, PROBLEMS
+from posse.cli.reproduce import PAPER
+from posse.cli.shared import plain_errors
+from posse.data import IMAGE_SETS
+from posse.experiments import FIGURES, SCENARIOS
+
+
+def list_names() -> None:
+    """Show the policies, problems, figures and scenarios that have a name."""
+    with plain_errors():
+        print_names()
+
+
+def print_names() -> None:
+    """Print a table each of policies, problems, figures and scenarios."""
+    console = Console()
+    for heading, entries in (
+        ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
+        ("Problems", {name: problem.summary for name, problem in PROBLEMS.items()}),
+        (
+            "Figures",
+            {name: FIGURES[name].title.replace(IMAGE_SETS["mnist"].title, "Images") for name in PAPER},
+        ),
+        ("Scenarios", {name: scenario.reason for name, scenario in SCENARIOS.items()}),
+    ):
+        table = Table(box=None, show_header=False, title=heading, title_justify="left", title_style="bold")
+        for name, summary in entries.items():
+            table.add_row(name, summary)
+        console.print(table)

@@ -1,0 +1,104 @@
+"""`posse reproduce`: the paper's experiments."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from posse.cli.shared import CORES, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
+from posse.data import IMAGE_SETS
+from posse.experiments import FIGURES, ON_IMAGES, saved_results, variant
+from posse.report import write_report
+from posse.validation import check_choice, check_integer
+
+PAPER = ("fig1", "fig2", *ON_IMAGES, "fig5", "fig6")
+QUICK_SEEDS = 5
+FULL_SEEDS = 20
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Figures to run: {', '.join(PAPER)}. All, if none is named."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help=f"{FULL_SEEDS} seeds per setting, or {QUICK_SEEDS}.")
+    ] = False,
+    seeds: Seeds = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Images of {', '.join(ON_IMAGES)}: {', '.join(IMAGE_SETS)} "
+            "(default: digits, which need no download; with --full mnist, as in the paper)."
+        ),
+    ] = None,
+    jobs: Jobs = CORES,
+    out: Out = Path("results"),
+) -> None:
+    """Run the paper's experiments; write figures, verdicts and a page.
+
+    Every finished run is saved at once. Stop whenever you like: the same command goes on where it
+    stopped, and --full or more --seeds add to what a --quick run has done.
+
+    Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, results.parquet,
+    manifest.json and the images. The page also shows the figures that earlier calls left in OUT.
+
+    margin is ours, beside fig3 and fig4: what the margin on images is made of. Image sets other than
+    MNIST have folders of their own, such as fig3_digits.
+    """
+    with plain_errors(interrupted=kept_in(out)):
+        images = data if data is not None else "mnist" if full else "digits"
+        check_choice("--data", images, IMAGE_SETS)
+        for name in figures or ():
+            check_choice("figure", name, PAPER)
+        if data is not None and figures and not set(figures) & set(ON_IMAGES):
+            raise ValueError(f"--data is for {', '.join(ON_IMAGES)}, which are not run. Got {data!r}.")
+        names = list(dict.fromkeys(variant(name, images) for name in figures or PAPER))
+        n_seeds = check_integer(
+            "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
+        )
+        check_integer("--jobs", jobs, 1)
+        clock = time.perf_counter()
+        experiments = [FIGURES[name].experiment for name in names]
+        tables = play_grid(names, experiments, seeds=n_seeds, jobs=jobs, out=out)
+        for name in FIGURES.keys() - set(names):
+            earlier = saved_results(FIGURES[name].experiment, out)
+            if earlier is not None:
+                tables[name] = earlier
+        tables = {name: tables[name] for name in FIGURES if name in tables}
+        command = "\n".join(
+            shlex.join(
+                [
+                    "posse",
+                    "reproduce",
+                    *again(name),
+                    "--seeds",
+                    str(table["seed"].n_unique()),
+                    "--out",
+                    str(out),
+                ]
+            )
+            for name, table in tables.items()
+        )
+        report = write_report(tables, out, command=command, minutes=(time.perf_counter() - clock) / 60)
+        verdicts = Table("figure", "claim", "verdict", box=None)
+        for name, claims in report.claims.items():
+            for claim in claims:
+                verdicts.add_row(name, claim.statement, claim.verdict)
+        Console().print(verdicts)
+        print(report.path)
+
+
+def again(figure: str) -> list[str]:
+    """Return the arguments that ask for a figure, whatever the images it was run on."""
+    for name in ON_IMAGES:
+        for images in IMAGE_SETS:
+            if variant(name, images) == figure:
+                return [name, "--data", images]
+    return [figure]

@@ -1,0 +1,228 @@
+"""The suite of scenarios: ratios, picture, page, and the command."""
+
+import math
+import os
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from posse.catalogue import POLICIES
+from posse.cli import app
+from posse.experiments import SCENARIOS, compare_scenarios
+from posse.experiments.grid import Run
+from posse.plots import STYLES, draw_comparison, save
+from posse.results import is_independent, is_oracle, relative_regrets
+
+T_975_ONE = 12.706204736432095  # Student's t with 1 degree of freedom
+
+
+def make_table(regrets: dict[str, list[float]]) -> pl.DataFrame:
+    rows = [
+        (seed, policy, moment, 100, regret if moment == 100 else 1e6)
+        for policy, values in regrets.items()
+        for seed, regret in enumerate(values)
+        for moment in (50, 100)
+    ]
+    names = ["seed", "policy", "round", "horizon", "regret_per_task"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def by_policy(data: pl.DataFrame) -> dict[str, dict[str, float]]:
+    return {row["policy"]: row for row in data.to_dicts()}
+
+
+BY_HAND = make_table(
+    {
+        "shared-greedy": [10.0, 40.0],
+        "independent-ucb": [10.0, 90.0],
+        "independent-greedy": [20.0, 40.0],
+        "oracle-greedy": [5.0, 10.0],
+        "mlingreedy": [0.0, 30.0],
+    }
+)
+
+
+def test_ratios_and_intervals_by_hand() -> None:
+    data = relative_regrets(BY_HAND)
+    assert data["policy"].to_list() == BY_HAND["policy"].unique(maintain_order=True).to_list()
+    assert data["n_seeds"].unique().to_list() == [2]
+    assert data["best_independent"].unique().to_list() == ["independent-greedy"]
+    assert data["best_oracle"].unique().to_list() == ["oracle-greedy"]
+    row = by_policy(data)["shared-greedy"]
+    assert row["regret_per_task"] == 25.0
+    assert row["ci_low"] == pytest.approx(25 - T_975_ONE * 15)
+    assert row["ci_high"] == pytest.approx(25 + T_975_ONE * 15)
+    # logarithms of 1/2 and 1, and of 2 and 4
+    half = T_975_ONE * math.log(2) / 2
+    assert row["to_independent"] == pytest.approx(math.sqrt(0.5))
+    assert row["to_independent_low"] == pytest.approx(math.sqrt(0.5) * math.exp(-half))
+    assert row["to_independent_high"] == pytest.approx(math.sqrt(0.5) * math.exp(half))
+    assert row["to_oracle"] == pytest.approx(math.sqrt(8))
+    assert row["to_oracle_low"] == pytest.approx(math.sqrt(8) * math.exp(-half))
+    reference = by_policy(data)["independent-greedy"]
+    assert [reference[f"to_independent{end}"] for end in ("", "_low", "_high")] == [1.0, 1.0, 1.0]
+
+
+def test_what_has_no_ratio_is_null() -> None:
+    zero = by_policy(relative_regrets(BY_HAND))["mlingreedy"]
+    assert zero["regret_per_task"] == 15.0
+    assert zero["to_independent"] is zero["to_oracle_low"] is None
+    idle = relative_regrets(make_table({"shared-ucb": [3.0, 4.0], "independent-ucb": [0.0, 1.0]}))
+    assert idle["to_independent"].null_count() == idle["best_oracle"].null_count() == 2
+    one = by_policy(relative_regrets(make_table({"shared-ucb": [3.0], "pege": [6.0]})))["shared-ucb"]
+    assert one["to_independent"] == pytest.approx(0.5)
+    assert one["ci_low"] is one["to_independent_low"] is one["to_independent_high"] is None
+    alone = relative_regrets(make_table({"shared-ucb": [3.0]}))
+    assert alone.select("best_independent", "to_independent").row(0) == (None, None)
+
+
+def test_names_say_who_is_independent_and_who_an_oracle() -> None:
+    assert {name for name in POLICIES if is_oracle(name)} == {
+        "oracle-greedy", "oracle-thompson", "oracle-commit",
+    }  # fmt: skip
+    assert {"pege", "naive", "independent-forgetful"} <= set(filter(is_independent, POLICIES))
+    assert not any(map(is_independent, ("shared-ucb", "mlingreedy", "e2tc", "random", "oracle-greedy")))
+
+
+def suite_data(seeds: int) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    tables = {
+        scenario.experiment.name: make_table(
+            {policy: list(rng.uniform(50, 500, seeds)) for policy in scenario.experiment.policies}
+        )
+        for scenario in SCENARIOS.values()
+    }
+    return compare_scenarios(SCENARIOS.values(), tables)
+
+
+def test_the_picture_has_all_rows_and_their_intervals(tmp_path: Path) -> None:
+    data = suite_data(3)
+    figure = draw_comparison(data, "title")
+    (axes,) = figure.axes
+    texts = [text.get_text() for text in axes.texts]
+    for scenario in SCENARIOS.values():
+        assert {scenario.name, scenario.title, scenario.group} <= set(texts)
+    heights: list[float] = []
+    for bars in axes.containers:
+        (policy,) = (name for name in STYLES if POLICIES[name].label == bars.get_label())
+        expected = data.filter(policy=policy)
+        points, _, (lines,) = bars
+        np.testing.assert_allclose(points.get_xdata().astype(float), expected["to_independent"].to_numpy())
+        ends = np.array([segment[:, 0] for segment in lines.get_segments()])
+        np.testing.assert_allclose(ends[:, 0], expected["to_independent_low"].to_numpy())
+        np.testing.assert_allclose(ends[:, 1], expected["to_independent_high"].to_numpy())
+        heights += list(points.get_ydata())
+    assert len(heights) == len(set(heights)) == data.height
+    save(figure, tmp_path / "comparison.png")
+
+
+@pytest.mark.parametrize("regret", [2.0, 0.0])
+def test_one_seed_and_no_ratio_are_drawn_too(regret: float, tmp_path: Path) -> None:
+    scenario = SCENARIOS["moving"]
+    tables = {scenario.experiment.name: make_table({"shared-ucb": [1.0], "independent-ucb": [regret]})}
+    save(draw_comparison(compare_scenarios([scenario], tables), "title"), tmp_path / "comparison.svg")
+    ElementTree.parse(tmp_path / "comparison.svg")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenarios_can_be_played(name: str) -> None:
+    scenario = SCENARIOS[name]
+    (cell,) = scenario.experiment.cells
+    Run(scenario.experiment, cell, 0).check()
+    assert scenario.name == name
+    assert scenario.experiment.name == f"compare_{name.replace('-', '_')}"
+    assert scenario.experiment.horizon == 10_000
+    assert set(scenario.experiment.policies) <= set(POLICIES)
+    assert any(map(is_independent, scenario.experiment.policies))
+    assert any(map(is_oracle, scenario.experiment.policies)) == (name not in ("moving", "digits"))
+    assert len({STYLES[policy] for policy in scenario.experiment.policies}) == len(
+        scenario.experiment.policies
+    )
+
+
+def test_scenarios_have_one_cell() -> None:
+    scenario = SCENARIOS["few-tasks"]
+    two = replace(scenario.experiment, cells=(*scenario.experiment.cells, {"dim": 3}))
+    with pytest.raises(ValueError, match=r"`experiment` of Scenario must have exactly one cell. Got 2."):
+        replace(scenario, experiment=two)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+@pytest.fixture
+def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {}
+    for name in ("few-tasks", "moving"):
+        experiment = SCENARIOS[name].experiment
+        cell = {**experiment.cells[0], "dim": 5, "n_tasks": 4}
+        small[name] = replace(SCENARIOS[name], experiment=replace(experiment, cells=(cell,), horizon=50))
+    monkeypatch.setattr("posse.cli.compare.SCENARIOS", small)
+
+
+def run_files(out: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in out.glob("*/runs/*.parquet")}
+
+
+@pytest.mark.usefixtures("small_suite")
+def test_the_command_from_end_to_end(tmp_path: Path) -> None:
+    first = run("few-tasks", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
+    assert first.exit_code == 0, first.output
+    assert re.search(
+        r"few-tasks +independent-\w+ \d+\.\d( +\d+\.\d\d \[\d+\.\d\d, \d+\.\d\d\]){5}", first.stdout
+    )
+    assert str(tmp_path / "comparison.html") in first.stdout
+    played = run_files(tmp_path)
+    both = run("--seeds", "1", "--jobs", "1", "--out", str(tmp_path))
+    assert both.exit_code == 0, both.output
+    assert re.search(r"moving +independent-\w+ \d+\.\d( +\d+\.\d\d){4} +-", both.stdout)
+    more = run("few-tasks", "--seeds", "3", "--jobs", "1", "--out", str(tmp_path))
+    assert more.exit_code == 0, more.output
+    assert "moving" not in more.stdout
+    after = run_files(tmp_path)
+    assert len(after) == 4
+    assert {path: after[path] for path in played} == played
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "compare_few_tasks", "compare_moving",
+        "comparison.html", "comparison.csv", "comparison.png", "comparison.svg",
+    }  # fmt: skip
+    data = pl.read_csv(tmp_path / "comparison.csv")
+    seeds = data.select("scenario", "n_seeds").unique().sort("scenario").rows()
+    assert seeds == [("few-tasks", 3), ("moving", 1)]
+    page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
+    for name in ("few-tasks", "moving"):
+        assert SCENARIOS[name].reason in page
+        assert f'id="{name}"' in page
+    assert f"posse compare few-tasks --seeds 3 --out {tmp_path}" in page
+    assert f"posse compare moving --seeds 1 --out {tmp_path}" in page
+    assert "data:image/svg+xml;base64," in page
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+
+
+@pytest.mark.usefixtures("small_suite")
+def test_full_and_quick_are_numbers_of_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("posse.cli.compare.QUICK_SEEDS", 1)
+    monkeypatch.setattr("posse.cli.compare.FULL_SEEDS", 2)
+    for option, seeds in (("--quick", 1), ("--full", 2)):
+        result = run("moving", option, "--jobs", "1", "--out", str(tmp_path))
+        assert result.exit_code == 0, result.output
+        assert pl.read_csv(tmp_path / "comparison.csv")["n_seeds"].unique().to_list() == [seeds]
+
+
+def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
+    unknown = run("few-task", "--out", str(tmp_path / "a"))
+    assert unknown.exit_code == 2
+    assert "scenario must be one of few-tasks, many-tasks" in unknown.stderr
+    assert "Got 'few-task'. Did you mean 'few-tasks'?" in unknown.stderr
+    assert not os.listdir(tmp_path)
+    assert run("--seeds", "0").exit_code == 2
+    taught = run("--help").stdout
+    assert "For example: posse compare few-tasks unrelated" in taught
+    assert "same command goes on" in taught
