@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import low_rank, simulation
+from benchmarks import factor_prior, low_rank, simulation
 
 console = Console(width=140)
 app = typer.Typer(help=__doc__, invoke_without_command=True)
@@ -19,6 +19,7 @@ def everything(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         low_rank_speed()
         low_rank_wide()
+        factor_prior_speed()
         simulator()
         low_rank_quality()
 
@@ -50,6 +51,17 @@ def low_rank_wide(
     """Time LowRank on the pixels of pairs of digits, beside SciPy's L-BFGS."""
     for table in low_rank.wide(repeats, max_iter):
         console.print(table)
+
+
+@app.command()
+def factor_prior_speed(
+    repeats: Annotated[int, typer.Option(help="Times each is fitted.")] = 5,
+    wide: Annotated[bool, typer.Option(help="Time it on the pixels of images, too.")] = True,
+) -> None:
+    """Time FactorPrior, cold and warm, beside expectation maximisation."""
+    console.print(factor_prior.speed(repeats))
+    if wide:
+        console.print(factor_prior.wide(1))
 
 
 @app.command()

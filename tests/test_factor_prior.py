@@ -77,7 +77,7 @@ def test_slopes_are_those_of_the_deviance(heavy: bool) -> None:
     evidence = FactorEvidence(GramStatistics.of(x, y))
     evidence.strength = 2.0
     model = some_model(np.random.default_rng(2), 4, 5, 2, heavy)
-    _, slope = evidence.deviance(model)
+    _, slope = evidence.deviance(model, learn_mean=True)
 
     def along(**moves: Any) -> float:
         def value(step: float) -> float:

@@ -57,7 +57,7 @@ PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 FIRST_ROUND = 10
 LONG_LABEL = 22
 # Heights of the comparison of scenarios, in inches and in lanes, of which each policy has one.
-LANE, FRAME = 0.056, 1.9
+LANE, FRAME = 0.06, 1.9
 ROW_GAP, GROUP_GAP = 2.5, 3.5
 # Intervals that go farther beyond the points than this factor are cut by the frame.
 BEYOND = 2.0
@@ -236,7 +236,7 @@ def draw_comparison(data: pl.DataFrame, title: str) -> Figure:
             xerr=[low, high],
             color=colour,
             marker=marker,
-            markersize=5,
+            markersize=4.6,
             markeredgecolor="white",
             markeredgewidth=0.4,
             linestyle="none",
@@ -252,7 +252,7 @@ def draw_comparison(data: pl.DataFrame, title: str) -> Figure:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(PLAIN)
     axes.tick_params(axis="x", top=True, labeltop=True, labelsize=9)
-    axes.set_xlabel("regret relative to the best policy that learns each task alone (less is better)")
+    axes.set_xlabel("regret relative to the best policy that learns each task alone, 95 % intervals")
     axes.grid(axis="x", alpha=0.25, linewidth=0.6)
     axes.spines[["left", "right"]].set_visible(False)
     _legend_by_family(figure, families)

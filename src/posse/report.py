@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from posse.catalogue import POLICIES
-from posse.experiments import COMPARISONS, FIGURES, Claim, Scenario, compare_scenarios
+from posse.experiments import COMPARISONS, FIGURES, Claim, Scenario, compare_scenarios, headlines
 from posse.files import write_atomically
 from posse.plots import draw_comparison, save
 from posse.results import final_rounds, summarise, write_json
@@ -98,11 +98,13 @@ def write_comparison(
     """
     data = compare_scenarios(scenarios, tables)
     write_atomically(out / "comparison.csv", data.write_csv)
-    seeds = data["n_seeds"].unique().sort().to_list()
-    title = f"{len(scenarios)} scenarios, 95 % intervals over {' or '.join(map(str, seeds))} seeds"
+    seeds = sorted(set(data["n_seeds"]))
+    counted = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    title = f"Policies compared over scenarios, {counted} seed{'s' if seeds[-1] > 1 else ''} each"
     _write_page(
         out / "comparison.html",
         scenarios=scenarios,
+        summaries={scenario.name: headlines(scenario, data) for scenario in scenarios},
         names=[name for name in POLICIES if name in set(data["policy"])],
         rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
         image=_save_and_embed(draw_comparison(data, title), out / "comparison"),

@@ -14,13 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from posse.cli.shared import CORES, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
-from posse.experiments import SCENARIOS, Scenario, saved_results
+from posse.experiments import SCENARIOS, Scenario, headlines, saved_results
 from posse.report import write_comparison
 from posse.validation import check_choice, check_integer
 
 QUICK_SEEDS = 3
 FULL_SEEDS = 20
-SHOWN = ("shared-greedy", "shared-thompson", "shared-ucb")
 
 
 def compare(
@@ -63,11 +62,13 @@ def compare(
         tables = play_grid(names, experiments, seeds=n_seeds, jobs=jobs, out=out)
         shown = []
         for scenario in SCENARIOS.values():
-            key = scenario.experiment.name
-            table = tables.get(key, saved_results(scenario.experiment, out))
-            if table is not None:
-                tables[key] = table
-                shown.append(scenario)
+            experiment = scenario.experiment
+            if scenario.name not in names:
+                earlier = saved_results(experiment, out)
+                if earlier is None:
+                    continue
+                tables[experiment.name] = earlier
+            shown.append(scenario)
         minutes = (time.perf_counter() - clock) / 60
         command = again(shown, tables, out)
         data = write_comparison(shown, tables, out, command=command, minutes=minutes)
@@ -88,16 +89,15 @@ def again(scenarios: list[Scenario], tables: Mapping[str, pl.DataFrame], out: Pa
 
 def print_ratios(scenarios: list[Scenario], data: pl.DataFrame) -> None:
     """Print a row per scenario: the best independent policy, and ratios to it."""
-    table = Table("scenario", "best independent", box=None, pad_edge=False)
-    for heading in (*SHOWN, "the paper's", "oracle"):
+    summaries = {scenario.name: headlines(scenario, data) for scenario in scenarios}
+    reference, *others = summaries[scenarios[0].name]
+    table = Table("scenario", reference, box=None, pad_edge=False)
+    for heading in others:
         table.add_column(heading, justify="right")
-    for scenario in scenarios:
-        rows = {row["policy"]: row for row in data.filter(scenario=scenario.name).to_dicts()}
-        first = next(iter(rows.values()))
-        best = first["best_independent"]
-        regret = "" if best is None else f"{best} {rows[best]['regret_per_task']:.1f}"
-        others = (*SHOWN, scenario.paper, first["best_oracle"])
-        table.add_row(scenario.name, regret, *(ratio(rows.get(policy)) for policy in others))
+    for name, rows in summaries.items():
+        best = rows[reference]
+        regret = "-" if best is None else f"{best['policy']} {best['regret_per_task']:.1f}"
+        table.add_row(name, regret, *(ratio(rows[heading]) for heading in others))
     Console().print(table)
 
 

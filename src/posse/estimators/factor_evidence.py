@@ -213,9 +213,10 @@ class FactorEvidence:
             value += 0.5 * float(np.log(2.0 * np.pi / curvature).sum())
         return value
 
-    def deviance(self, model: FactorModel) -> tuple[float, FactorModel]:
+    def deviance(self, model: FactorModel, *, learn_mean: bool = False) -> tuple[float, FactorModel]:
         """Return the function that fitting minimises, and its slope in the form of a model.
 
+        The slope along the mean is 0 unless it is asked for.
         It is -2 log p(y, q), up to a constant, with the noise variance at its best.
         """
         solved = self.solve(model)
@@ -224,7 +225,8 @@ class FactorEvidence:
         value = (self.total + PSEUDO_REWARDS) * np.log(noise) + solved.log_determinant
         shrunk = solved.damped @ solved.inverse
         slopes = shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
-        by_factor = 2.0 * self.rows.T @ (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
+        weighted = (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
+        by_factor = 2.0 * (weighted.T @ self.rows).T
         outside, inside = self._freedoms(model, solved)
         by_ratio = outside - solved.ratio[:, 0] * np.vecdot(solved.residual, solved.residual) / noise
         by_scale = by_ratio + inside - scales[:, 0] * np.vecdot(solved.weights, solved.weights) / noise
@@ -233,13 +235,13 @@ class FactorEvidence:
             by_scale = by_scale + model.degrees * (1.0 - np.exp(-model.log_scales))
         value += float(np.sum(model.factors**2)) / self.strength
         by_factor += 2.0 * model.factors / self.strength
-        by_mean = -2.0 / noise * (self.rows.T @ solved.residual.ravel())
+        by_mean = -2.0 / noise * (solved.residual.ravel() @ self.rows) if learn_mean else np.zeros(self.dim)
         return float(value), FactorModel(by_factor, float(by_ratio.sum()), by_scale, by_mean)
 
     def freedom(self, model: FactorModel, solved: Solved) -> Array:
         """Return how many of its d parameters each task learns from its own data, (T,)."""
         outside, inside = self._freedoms(model, solved)
-        return outside + inside
+        return np.asarray(outside + inside)
 
     def _freedoms(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
         """Return the same outside of F and inside, (T,) each: how log det grows with log q."""
@@ -249,7 +251,7 @@ class FactorEvidence:
     def _taken(self, model: FactorModel, solved: Solved) -> Array:
         """Return how much of the information in h each task's weights take up, (T,): q tr(M^-1 Y'h^2 Y)."""
         shrunk = solved.damped @ solved.inverse
-        return np.exp(model.log_scales) * np.vecdot(shrunk, solved.damped).sum(axis=1)
+        return np.asarray(np.exp(model.log_scales) * np.vecdot(shrunk, solved.damped).sum(axis=1))
 
     def means(self, model: FactorModel, solved: Solved) -> Array:
         """Return each task's posterior mean, (T, d)."""
@@ -283,7 +285,8 @@ class FactorEvidence:
         outside = total - np.sum(inner * per_length, axis=(1, 2))
         inside = np.sum((inner @ solved.inverse) * per_length, axis=(1, 2))
         left = total - self._taken(model, solved) - inside
-        return np.clip(np.divide(left, outside, out=np.zeros_like(left), where=outside > 0), 0.0, 1.0)
+        share = np.divide(left, outside, out=np.zeros_like(left), where=outside > 0)
+        return np.asarray(np.clip(share, 0.0, 1.0))
 
     def roots(self, model: FactorModel) -> Array:
         """Return a root of each task's posterior covariance, (T, d, 2 d + k): three independent parts.

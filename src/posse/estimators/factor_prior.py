@@ -81,15 +81,16 @@ class FactorPrior:
     Parameters
     ----------
     rank : "auto" or int
-        k. "auto" takes the rank with the largest evidence minus one per free parameter, of those up to T / 2;
-        it stands back to 0 where tasks have nothing in common. A number is taken as it is.
+        k. "auto" takes the rank with the largest evidence minus one per free parameter, up to T / 2 or
+        fewer (see `largest_rank`), and stands back to 0 where tasks have nothing in common. A number is
+        taken as it is.
     mean : "zero" or "learned"
         mu. A shared mean is also found as one of the shared directions; a mean of its own pays where
         tasks are much closer to it than it is to 0.
     degrees : float
         nu of Student's t, for tails: omega_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
         spoil the prior for them. Infinity makes tails Gaussian and all omega_t 1. With few tasks tails are
-        lighter, nu = 2 k d / (T - k) at least: else the evidence would have no maximum.
+        lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
     hard : bool
         Fix tau = 0: no task leaves the representation.
 
@@ -162,6 +163,20 @@ class FactorPrior:
         return _estimate(evidence, found)
 
 
+def largest_rank(n_tasks: int, dim: int) -> int:
+    """Return how many shared directions "auto" considers: T / 2, or fewer if features outnumber tasks.
+
+    In d dimensions chance makes T vectors look alike by sqrt(d / T). Where that is above 2, the bound is
+    T / sqrt(d / T).
+
+    Examples
+    --------
+    >>> [largest_rank(n_tasks, dim) for n_tasks, dim in ((1, 20), (10, 20), (10, 784), (1000, 20))]
+    [0, 5, 1, 20]
+    """
+    return min(dim, int(n_tasks / max(2.0, np.sqrt(dim / n_tasks))))
+
+
 class _Search:
     """Fits of several ranks to the same statistics, and which of them to keep."""
 
@@ -191,7 +206,7 @@ class _Search:
 
     def _best(self, nothing: FactorModel, known: FactorModel | None) -> Found:
         """Search upwards from no shared direction, or both ways from the rank that is known."""
-        most = min(self.evidence.dim, self.evidence.n_tasks // 2)
+        most = largest_rank(self.evidence.n_tasks, self.evidence.dim)
         start = 0 if known is None else known.rank
         self._consider(nothing)
         if known is not None and start > 0:

@@ -97,7 +97,7 @@ class _Coordinates:
     """
 
     def __init__(self, evidence: FactorEvidence, model: FactorModel, *, learn_mean: bool) -> None:
-        self.evidence, self.origin, self.learn_mean = evidence, model, learn_mean
+        self.evidence, self.origin = evidence, model
         rank, n_tasks, dim = model.rank, evidence.n_tasks, evidence.dim
         solved = evidence.solve(model)
         noise = evidence.noise(solved)
@@ -158,7 +158,7 @@ class _Coordinates:
 
     def deviance(self, point: Array) -> tuple[float, Array]:
         """Return the deviance at a point and its slope there."""
-        value, slope = self.evidence.deviance(self.model(point))
+        value, slope = self.evidence.deviance(self.model(point), learn_mean="mean" in self.shapes)
         along = self.basis.T @ slope.factors
         leaving = slope.factors - self.basis @ along
         by_ratio = slope.log_ratio - (slope.log_scales.sum() if "scales" in self.shapes else 0.0)

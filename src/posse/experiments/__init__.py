@@ -3,7 +3,7 @@
 from posse.experiments.claims import Claim, Evidence
 from posse.experiments.grid import Experiment, GridError, Progress, play_seeds, run_experiments, saved_results
 from posse.experiments.paper import COMPARISONS, FIGURES, ON_IMAGES, Comparison, Drawing, Figure, variant
-from posse.experiments.suite import SCENARIOS, Scenario, compare_scenarios
+from posse.experiments.suite import SCENARIOS, Scenario, compare_scenarios, headlines
 
 __all__ = [
     "COMPARISONS",
@@ -20,6 +20,7 @@ __all__ = [
     "Progress",
     "Scenario",
     "compare_scenarios",
+    "headlines",
     "play_seeds",
     "run_experiments",
     "saved_results",

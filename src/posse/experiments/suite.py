@@ -108,6 +108,19 @@ def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.Dat
     )
 
 
+def headlines(scenario: Scenario, data: pl.DataFrame) -> dict[str, dict[str, Any] | None]:
+    """Return the rows of `compare_scenarios` that sum a scenario up, by what they stand for."""
+    rows = {row["policy"]: row for row in data.filter(scenario=scenario.name).to_dicts()}
+    first = next(iter(rows.values()))
+    chosen = {
+        "best independent": first["best_independent"],
+        **{name: name for name in SHARED},
+        "the paper's": scenario.paper,
+        "oracle": first["best_oracle"],
+    }
+    return {heading: rows.get(policy) for heading, policy in chosen.items()}
+
+
 def _scenario(
     name: str,
     title: str,

@@ -126,24 +126,41 @@ def OracleGreedy(basis: ArrayLike) -> LearningPolicy:
     return LearningPolicy(estimator=OracleBasis(basis=np.asarray(basis, dtype=np.float64)))
 
 
-def SharedGreedy(rank: int | str = "auto", *, memory: str | float = "all") -> LearningPolicy:
+def SharedGreedy(
+    rank: int | str = "auto",
+    *,
+    schedule: Schedule = Geometric(),  # noqa: B008
+    memory: str | float = "all",
+) -> LearningPolicy:
     """Return greedy play by the learned prior: every task learns from all others, as far as that helps.
 
     Enough where contexts are diverse. `SharedThompson` explores too.
     """
-    return LearningPolicy(estimator=FactorPrior(rank=rank), memory=memory)
+    return LearningPolicy(estimator=FactorPrior(rank=rank), schedule=schedule, memory=memory)
 
 
 def SharedThompson(
-    rank: int | str = "auto", *, scale: float = 1.0, memory: str | float = "all"
+    rank: int | str = "auto",
+    *,
+    scale: float = 1.0,
+    schedule: Schedule = Geometric(),  # noqa: B008
+    memory: str | float = "all",
 ) -> LearningPolicy:
     """Return Thompson sampling from the learned prior's posterior, on finite sets and ellipsoids alike."""
-    return LearningPolicy(estimator=FactorPrior(rank=rank), rule=Thompson(scale=scale), memory=memory)
+    rule = Thompson(scale=scale)
+    return LearningPolicy(estimator=FactorPrior(rank=rank), rule=rule, schedule=schedule, memory=memory)
 
 
-def SharedUCB(rank: int | str = "auto", *, scale: float = 2.0, memory: str | float = "all") -> LearningPolicy:
+def SharedUCB(
+    rank: int | str = "auto",
+    *,
+    scale: float = 2.0,
+    schedule: Schedule = Geometric(),  # noqa: B008
+    memory: str | float = "all",
+) -> LearningPolicy:
     """Return optimistic play by the learned prior's posterior, on finite action sets."""
-    return LearningPolicy(estimator=FactorPrior(rank=rank), rule=UCB(scale=scale), memory=memory)
+    rule = UCB(scale=scale)
+    return LearningPolicy(estimator=FactorPrior(rank=rank), rule=rule, schedule=schedule, memory=memory)
 
 
 def IndependentThompson(*, scale: float = 1.0) -> LearningPolicy:

@@ -1,0 +1,99 @@
+"""FactorPrior: how long a fit takes, cold and warm, beside expectation maximisation."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.table import Table
+
+from benchmarks.measure import median_seconds
+from benchmarks.reference import image_pairs, instance, random_play
+from posse import FactorPrior, GramStatistics
+from posse.estimators import FactorEstimate
+
+SHAPES = ((20, 2, 50), (30, 5, 100), (30, 5, 1000))
+ROUNDS = (100, 1000, 10_000)
+MOST_STEPS = 2000  # of expectation maximisation
+
+
+def expectation_maximisation(
+    statistics: GramStatistics, rank: int, gap: float, goal: float
+) -> tuple[float, int]:
+    """Return the evidence that plain EM reaches and its steps, until it is within `gap` of a goal."""
+    n_tasks, dim = statistics.n_tasks, statistics.dim
+    covariance, noise = np.eye(dim), float(statistics.square.sum() / statistics.count.sum())
+    evidence = -np.inf
+    for step in range(1, MOST_STEPS + 1):
+        precision = np.linalg.inv(covariance)
+        spread = np.linalg.inv(statistics.gram / noise + precision)
+        means = np.matvec(spread, statistics.moment) / noise
+        shapes = np.eye(dim) + statistics.gram @ covariance / noise
+        misfit = (statistics.square - np.vecdot(statistics.moment, means)).sum()
+        rounds = statistics.count.sum()
+        evidence = -0.5 * (
+            rounds * np.log(2 * np.pi * noise) + misfit / noise + np.linalg.slogdet(shapes)[1].sum()
+        )
+        if goal - evidence < gap:
+            break
+        moments = spread + means[:, :, None] * means[:, None, :]
+        values, vectors = np.linalg.eigh(moments.mean(axis=0))
+        values[: dim - rank] = values[: dim - rank].mean()
+        covariance = (vectors * values) @ vectors.T
+        left = statistics.square - 2 * np.vecdot(statistics.moment, means)
+        noise = float((left + np.einsum("tij,tij->t", statistics.gram, moments)).sum() / rounds)
+    return float(evidence), step
+
+
+def speed(repeats: int) -> Table:
+    """Time fits to random play, told the rank and not, and refits after a fifth more rounds."""
+    headings = (
+        "d, k, T",
+        "rounds",
+        "told: cold",
+        "warm",
+        "auto: cold",
+        "warm",
+        "EM to 0.1 nats",
+        "EM / cold",
+    )
+    table = Table(*headings, title=f"FactorPrior, seconds, median of {repeats}")
+    for dim, rank, n_tasks in SHAPES:
+        for rounds in ROUNDS:
+            before = instance(dim, rank, n_tasks, rounds, seed=0)
+            after = before + instance(dim, rank, n_tasks, max(1, rounds // 5), seed=0)
+            times = []
+            for choice in (rank, "auto"):
+                prior = FactorPrior(rank=choice)
+                cold, found = median_seconds(repeats, prior.fit, before)
+                warm, _ = median_seconds(repeats, prior.refit, after, found)
+                times += [cold, warm]
+            gaussian = FactorPrior(rank=rank, degrees=np.inf)
+            cold, goal = median_seconds(repeats, gaussian.fit, before)
+            slow, (reached, steps) = median_seconds(
+                1, expectation_maximisation, before, rank, 0.1, goal.evidence
+            )
+            note = f"{slow:.2f} ({steps} steps)"
+            if goal.evidence - reached >= 0.1:
+                note += f", still {goal.evidence - reached:.1f} short"
+            row = (f"{dim}, {rank}, {n_tasks}", str(rounds), *(f"{t:.3f}" for t in times), note)
+            table.add_row(*row, f"{slow / cold:.1f}")
+    return table
+
+
+def wide(repeats: int) -> Table:
+    """Time fits to random play on the pixels of pairs of digits."""
+    problem, images = image_pairs()
+    before = random_play(problem, 1000, seed=0)
+    after = before + random_play(problem, 200, seed=1)
+    title = f"FactorPrior on {images}: d = {before.dim}, T = {before.n_tasks}, 1000 rounds, seconds"
+    table = Table("rank", "cold", "warm", "found", "converged", title=title)
+    for rank in (0, 5, "auto"):
+        prior = FactorPrior(rank=rank)
+        cold, found = median_seconds(1, prior.fit, before)
+        warm, again = median_seconds(repeats, prior.refit, after, found)
+        table.add_row(str(rank), f"{cold:.1f}", f"{warm:.1f}", *_outcome(again))
+    return table
+
+
+def _outcome(estimate: FactorEstimate) -> tuple[str, str]:
+    assert estimate.certificate is not None
+    return f"k = {estimate.rank}", "yes" if estimate.certificate.converged else "no"
