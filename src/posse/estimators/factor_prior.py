@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_search import MOST_STAGES, STEP_GAIN, Found, add_directions, maximise_evidence
+from posse.estimators.factor_search import MOST_STEPS, STEP_GAIN, Found, add_directions, maximise_evidence
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_choice, check_integer, check_number
@@ -20,8 +20,10 @@ from posse.validation import Array, check_choice, check_integer, check_number
 PATIENCE = 2
 # Below this many features more threads than one only get in each other's way.
 WIDE = 256
-# While ranks are compared, climbing ends where a step gains less than this, and after this many stages.
-ROUGH_GAIN, ROUGH_STAGES = 1e-3, 2
+# While ranks are compared, climbing ends where a step gains less than this, and after this many steps.
+ROUGH_GAIN, ROUGH_STEPS = 1e-3, 80
+# With so many features a step takes long: a refit takes no more than these, and the next goes on from there.
+WIDE_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,7 +137,10 @@ class FactorPrior:
         return self._fit(statistics, None)
 
     def refit(self, statistics: GramStatistics, previous: Estimate) -> FactorEstimate:
-        """Learn from new statistics, starting from what an earlier fit to the same tasks found."""
+        """Learn from new statistics, starting from what an earlier fit to the same tasks found.
+
+        With 256 features or more it takes a few steps and no more; the certificate says if they were enough.
+        """
         known = previous.model if isinstance(previous, FactorEstimate) else None
         if known is not None and (len(known.log_scales), len(known.mean)) != statistics.moment.shape:
             raise ValueError(
@@ -153,8 +158,8 @@ class FactorPrior:
             return _nothing_learned(statistics)
         with threadpool_limits(limits=1 if dim < WIDE else None):
             evidence = FactorEvidence(statistics)
-            found = _Search(evidence, self).run(known)
-        if not found.converged:
+            found = _Search(evidence, self, known).run()
+        if not found.converged and (known is None or dim < WIDE):
             warnings.warn(
                 f"FactorPrior did not converge: slope {found.slope:.1e} after {found.n_iter} steps.",
                 ConvergenceWarning,
@@ -180,21 +185,23 @@ def largest_rank(n_tasks: int, dim: int) -> int:
 class _Search:
     """Fits of several ranks to the same statistics, and which of them to keep."""
 
-    def __init__(self, evidence: FactorEvidence, settings: FactorPrior) -> None:
-        self.evidence, self.settings = evidence, settings
+    def __init__(self, evidence: FactorEvidence, settings: FactorPrior, known: FactorModel | None) -> None:
+        self.evidence, self.settings, self.known = evidence, settings, known
         self.found: dict[int, Found] = {}
+        self.scores: dict[int, float] = {}
 
-    def run(self, known: FactorModel | None) -> Found:
+    def run(self) -> Found:
         """Return the fit of the rank asked for, or of the best one."""
         rank = self.settings.rank if self.evidence.n_tasks > 1 else 0
         unshared = self._climb(self._with_tails(self.evidence.start()), rough=True)
         self.evidence.expect(unshared.model)
-        nothing = self._harden(unshared.model)
+        if self.settings.hard:
+            unshared = self._climb(replace(unshared.model, log_ratio=-np.inf), rough=True)
         if isinstance(rank, str):
-            return self._climb(self._best(nothing, known).model)
-        if known is None or known.rank != rank:
-            known = add_directions(self.evidence, nothing, rank)
-        return self._climb(self._with_tails(known))
+            return self._climb(self._best(unshared).model)
+        if self.known is not None and self.known.rank == rank:
+            return self._climb(self._with_tails(self.known))
+        return self._climb(self._with_tails(add_directions(self.evidence, unshared.model, rank)))
 
     def score(self, found: Found) -> float:
         """Return the evidence minus one per free parameter of the shared directions.
@@ -204,29 +211,31 @@ class _Search:
         dim, rank = self.evidence.dim, found.model.rank
         return self.evidence.log_evidence(found.model) - (dim * rank - rank * (rank - 1) // 2 + rank)
 
-    def _best(self, nothing: FactorModel, known: FactorModel | None) -> Found:
+    def _best(self, unshared: Found) -> Found:
         """Search upwards from no shared direction, or both ways from the rank that is known."""
         most = largest_rank(self.evidence.n_tasks, self.evidence.dim)
-        start = 0 if known is None else known.rank
-        self._consider(nothing)
-        if known is not None and start > 0:
-            self._consider(known)
+        start = 0 if self.known is None else self.known.rank
+        self._keep(unshared)
+        if self.known is not None and start > 0:
+            self._consider(self.known)
             self._try(range(start - 1, 0, -1), patience=1)
         self._try(range(start + 1, most + 1), patience=1 if start else PATIENCE)
-        return max(self.found.values(), key=self.score)
-
-    def _harden(self, model: FactorModel) -> FactorModel:
-        return replace(model, log_ratio=-np.inf) if self.settings.hard else model
+        return self.found[max(self.scores, key=self.scores.__getitem__)]
 
     def _climb(self, start: FactorModel, *, rough: bool = False) -> Found:
-        gain, stages = (ROUGH_GAIN, ROUGH_STAGES) if rough else (STEP_GAIN, MOST_STAGES)
+        gain, steps = (ROUGH_GAIN, ROUGH_STEPS) if rough else (STEP_GAIN, MOST_STEPS)
+        if self.known is not None and self.evidence.dim >= WIDE:
+            steps = WIDE_STEPS
         learn_mean = self.settings.mean == "learned"
         return maximise_evidence(
-            self.evidence, start, learn_mean=learn_mean, step_gain=gain, most_stages=stages
+            self.evidence, start, learn_mean=learn_mean, step_gain=gain, most_steps=steps
         )
 
     def _consider(self, start: FactorModel) -> None:
-        self.found[start.rank] = self._climb(self._with_tails(start), rough=True)
+        self._keep(self._climb(self._with_tails(start), rough=True))
+
+    def _keep(self, found: Found) -> None:
+        self.found[found.model.rank], self.scores[found.model.rank] = found, self.score(found)
 
     def _with_tails(self, model: FactorModel) -> FactorModel:
         """Return a model with tails as heavy as they are wanted and as the number of tasks bears.
@@ -245,13 +254,13 @@ class _Search:
         """Fit one rank after the other, each from its neighbour, until they are no better."""
         misses = 0
         for rank in ranks:
-            best = max(map(self.score, self.found.values()))
+            best = max(self.scores.values())
             neighbour = self.found[rank - ranks.step].model
             start = (
                 add_directions(self.evidence, neighbour, 1) if ranks.step > 0 else _without_weakest(neighbour)
             )
             self._consider(start)
-            misses = 0 if self.score(self.found[rank]) > best else misses + 1
+            misses = 0 if self.scores[rank] > best else misses + 1
             if misses == patience:
                 return
 

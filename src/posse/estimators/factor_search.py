@@ -15,8 +15,8 @@ from posse.validation import Array
 LEAST_RATIO, LARGEST_RATIO = 1e-8, 1e8
 # The logarithm of a task's scale never leaves this interval.
 LARGEST_LOG_SCALE = 12.0
-# New coordinates are taken after this many steps, and at most this many times.
-STEPS_PER_STAGE, MOST_STAGES = 40, 6
+# New coordinates are taken after this many steps.
+STEPS_PER_STAGE, MOST_STEPS = 40, 240
 # New directions are tried with these shares of the strength that they would have if all features were alike.
 SHARES = (1.0, 0.25, 0.06, 0.015)
 # Climbing ends where a step gains less than this in deviance, and at the latest with a stage that gains
@@ -41,14 +41,17 @@ def maximise_evidence(
     *,
     learn_mean: bool = False,
     step_gain: float = STEP_GAIN,
-    most_stages: int = MOST_STAGES,
+    most_steps: int = MOST_STEPS,
 ) -> Found:
     """Climb from a model to the likeliest of its rank, until a step gains less than `step_gain`."""
     model, n_iter, converged = start, 0, False
-    for _ in range(most_stages):
+    while not converged and n_iter < most_steps:
         coordinates = _Coordinates(evidence, model, learn_mean=learn_mean)
         origin = np.zeros(coordinates.size)
         before, _ = coordinates.deviance(origin)
+        if coordinates.size == 0:
+            return Found(model, before, 0.0, 0, True)
+        steps = min(STEPS_PER_STAGE, most_steps - n_iter)
         result = minimize(
             coordinates.deviance,
             origin,
@@ -56,7 +59,7 @@ def maximise_evidence(
             method="L-BFGS-B",
             bounds=coordinates.bounds(),
             options={
-                "maxiter": STEPS_PER_STAGE,
+                "maxiter": steps,
                 "maxcor": 20,
                 "ftol": max(step_gain / max(abs(before), 1.0), np.finfo(float).eps),
                 "gtol": np.sqrt(step_gain),
@@ -64,9 +67,7 @@ def maximise_evidence(
         )
         n_iter += int(result.nit)
         model = coordinates.model(result.x)
-        converged = bool(result.nit < STEPS_PER_STAGE or before - result.fun < STAGE_GAIN)
-        if converged:
-            break
+        converged = bool(result.nit < steps or before - result.fun < STAGE_GAIN)
     slope = float(np.abs(result.jac).max(initial=0.0))
     return Found(model, float(result.fun), slope, n_iter, converged)
 
