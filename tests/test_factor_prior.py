@@ -407,3 +407,88 @@ def test_bad_priors_and_refits() -> None:
         GaussianPrior(mean=np.zeros(2), covariance=np.eye(2), noise=1.0).fit(GramStatistics.zeros(1, 3))
     with pytest.raises(ValueError, match=r"same tasks and features, \(3, 5\). Got an estimate of \(12, 5\)."):
         FactorPrior().refit(GramStatistics.zeros(3, 5), fit_with())
+
+
+@pytest.mark.parametrize("n_tasks", [1, 6])
+@pytest.mark.parametrize("rank", [0, 1, "auto"])
+@pytest.mark.parametrize("degrees", [3.0, GAUSSIAN])
+def test_hard_priors_of_any_rank(n_tasks: int, rank: int | str, degrees: float) -> None:
+    x, y, _ = draw(n_tasks=n_tasks, dim=4, rank=1)
+    estimate = FactorPrior(rank=rank, hard=True, degrees=degrees).fit(GramStatistics.of(x, y))
+    # with no shared direction there is nothing to be hard about: each task is on its own
+    assert (estimate.outside == 0) == (estimate.rank > 0)
+    assert np.abs(estimate.theta).max() > 0.1
+    assert np.isfinite(estimate.covariance).all()
+
+
+def test_a_refit_follows_its_own_settings() -> None:
+    x, y, _ = draw(n_tasks=8, rank=2)
+    statistics = GramStatistics.of(x, y)
+    soft, hard = FactorPrior(rank=2), FactorPrior(rank=2, hard=True)
+    learned = FactorPrior(rank=2, mean="learned")
+    assert hard.refit(statistics, soft.fit(statistics)).outside == 0
+    again = soft.refit(statistics, hard.fit(statistics))
+    assert again.outside > 0
+    assert_allclose(again.evidence, soft.fit(statistics).evidence, atol=0.1)
+    assert not soft.refit(statistics, learned.fit(statistics)).mean.any()
+
+
+def test_what_the_data_tell_about_the_representation() -> None:
+    # half of the mean curvature of misfit / s2 + log det, over data drawn from the model itself
+    rng = np.random.default_rng(9)
+    n_tasks, dim, noise = 300, 4, 0.25
+    factor = np.zeros((dim, 1))
+    factor[0] = 1.5
+    model = FactorModel(factor, -np.inf, np.zeros(n_tasks), np.zeros(dim))
+    step = 1e-3 * np.eye(dim)[:, [1]]
+    curvatures, claims = [], []
+    for _ in range(20):
+        x = rng.standard_normal((6, n_tasks, dim))
+        weights = np.sqrt(noise) * rng.standard_normal((n_tasks, 1))
+        y = np.vecdot(x, weights @ factor.T) + np.sqrt(noise) * rng.standard_normal((6, n_tasks))
+        evidence = FactorEvidence(GramStatistics.of(x, y))
+
+        def deviance(factors: Array, evidence: FactorEvidence = evidence) -> float:
+            solved = evidence.solve(replace(model, factors=factors))
+            return solved.misfit / noise + solved.log_determinant
+
+        second = deviance(factor + step) + deviance(factor - step) - 2 * deviance(factor)
+        curvatures.append(0.5 * second / 1e-6)
+        along, between = evidence.information(model, evidence.solve(model))
+        claims.append(along.mean() * between[0, 0])
+    # means of 20 sets: both are known to about 1 %, and pooling is right to some 15 % here
+    assert_allclose(np.mean(claims), np.mean(curvatures), rtol=0.2)
+
+
+def test_only_what_leaves_the_representation_makes_it_less_sure() -> None:
+    x, y, _ = draw(n_tasks=20)
+    statistics = GramStatistics.of(x, y)
+    estimate = FactorPrior(rank=2, degrees=GAUSSIAN).fit(statistics)
+    excess = estimate.covariance - estimate.prior.fit(statistics).covariance
+    assert estimate.basis is not None
+    assert np.abs(excess @ estimate.basis).max() < 1e-8
+    few = FactorPrior(rank=2, degrees=GAUSSIAN).fit(GramStatistics.of(x[:10], y[:10]))
+    assert (
+        np.trace(few.covariance, axis1=1, axis2=2).mean()
+        > np.trace(estimate.covariance, axis1=1, axis2=2).mean()
+    )
+
+
+@pytest.mark.parametrize("name", ["gram", "moment", "square", "count"])
+def test_statistics_that_are_not_numbers(name: str) -> None:
+    x, y, _ = draw()
+    statistics = GramStatistics.of(x, y)
+    broken = getattr(statistics, name).copy()
+    broken[(0,) * broken.ndim] = np.nan
+    with pytest.raises(ValueError, match=f"`{name}` of GramStatistics must be finite. Got nan at index"):
+        FactorPrior().fit(replace(statistics, **{name: broken}))
+    with pytest.raises(ValueError, match="`count` of GramStatistics must be positive where there are data"):
+        FactorPrior().fit(replace(statistics, count=0.0 * statistics.count))
+
+
+def test_features_that_hardly_vary_do_not_let_the_representation_grow() -> None:
+    x, y, _ = draw(n=200, n_tasks=10, dim=6)
+    x[..., 5] *= 1e-4
+    estimate = FactorPrior(rank=2).fit(GramStatistics.of(x, y))
+    alone = FactorPrior(rank=0).fit(GramStatistics.of(x, y))
+    assert estimate.spectrum.max() < 100 * 6 * max(alone.outside, alone.noise / 6)

@@ -278,3 +278,17 @@ def test_a_discounted_memory_follows_a_representation_that_moves() -> None:
     traces = simulate_all(problem, policies, horizon=3000, seed=0)
     regret = {name: trace.regret_per_task[-1] for name, trace in traces.items()}
     assert regret["recent"] < 0.8 * regret["all"] < 0.8 * regret["random"]
+
+
+def test_presets_pass_on_what_they_are_told() -> None:
+    every = Every(7)
+    for policy in (
+        SharedGreedy(rank=3, schedule=every, memory=0.5),
+        SharedThompson(rank=3, scale=0.3, schedule=every, memory=0.5),
+        SharedUCB(rank=3, scale=0.3, schedule=every, memory=0.5),
+    ):
+        assert (policy.estimator, policy.schedule, policy.memory) == (FactorPrior(rank=3), every, 0.5)
+        assert getattr(policy.rule, "scale", 0.3) == 0.3
+    assert IndependentThompson(scale=0.3).rule == Thompson(scale=0.3)
+    assert IndependentUCB(scale=0.3).rule == UCB(scale=0.3)
+    assert OracleThompson(np.eye(3)[:, :1], scale=0.3).rule == Thompson(scale=0.3)

@@ -91,22 +91,24 @@ def print_ratios(scenarios: list[Scenario], data: pl.DataFrame) -> None:
     """Print a row per scenario: the best independent policy, and ratios to it."""
     summaries = {scenario.name: headlines(scenario, data) for scenario in scenarios}
     reference, *others = summaries[scenarios[0].name]
-    table = Table("scenario", reference, box=None, pad_edge=False)
+    table = Table("scenario", reference.replace(" ", "\n"), box=None, pad_edge=False)
     for heading in others:
-        table.add_column(heading, justify="right")
+        table.add_column(heading.replace("-", "\n").replace(" ", "\n"), justify="right")
     for name, rows in summaries.items():
         best = rows[reference]
-        regret = "-" if best is None else f"{best['policy']} {best['regret_per_task']:.1f}"
+        regret = (
+            "-" if best is None else f"{best['policy']}\n{best['regret_per_task']:.1f}".replace("-", "-\n")
+        )
         table.add_row(name, regret, *(ratio(rows[heading]) for heading in others))
     Console().print(table)
 
 
 def ratio(row: Mapping[str, Any] | None) -> str:
-    """Return the ratio of a row in words, coloured where its interval settles who is better."""
+    """Return the ratio of a row above its interval, coloured where that settles who is better."""
     if row is None or row["to_independent"] is None:
         return "-"
     middle, low, high = (row[f"to_independent{end}"] for end in ("", "_low", "_high"))
     if low is None:
         return f"{middle:.2f}"
-    text = f"{middle:.2f} \\[{low:.2f}, {high:.2f}]"
+    text = f"{middle:.2f}\n{low:.2f}-{high:.2f}"
     return f"[green]{text}[/]" if round(high, 2) < 1 else f"[red]{text}[/]" if round(low, 2) > 1 else text

@@ -266,14 +266,12 @@ class FactorEvidence:
     def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
         """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
 
-        Half of the deviance's curvature is sum_t q K_t kron (q w w' / s2 + M^-1), where K_t is Q h Q' less
+        Half of the deviance's expected curvature is sum_t q K_t kron (q w w' / s2), where K_t is Q h Q' less
         what the task's own weights take up, q Q h Y M^-1 Y'h Q'. Here Q h Q' stands at what the pooled
         statistics would make of it, times the share of its trace outside of F that the weights leave.
         """
-        scales = np.exp(model.log_scales)
-        outer = scales[:, None, None] * solved.weights[:, :, None] * solved.weights[:, None, :]
-        known = outer / self.noise(solved) + solved.inverse
-        between = np.tensordot(scales * self._left(model, solved), known, axes=1)
+        shares = np.exp(2.0 * model.log_scales) * self._left(model, solved) / self.noise(solved)
+        between = (shares[:, None] * solved.weights).T @ solved.weights
         values, _ = self.pooled
         return values / (1.0 + np.exp(model.log_ratio) * values), np.asarray(between)
 

@@ -14,10 +14,12 @@ from posse.estimators.factor_evidence import FactorEvidence, FactorModel
 from posse.estimators.factor_search import MOST_STEPS, STEP_GAIN, Found, add_directions, maximise_evidence
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.statistics import GramStatistics
-from posse.validation import Array, check_choice, check_integer, check_number
+from posse.validation import Array, check_choice, check_finite, check_integer, check_number
 
 # The search for the rank, from none, ends after this many ranks in a row that are no better.
 PATIENCE = 2
+# What a parameter of a further direction costs in evidence, if one of the first costs 1.
+FURTHER_PRICE = 0.8
 # Below this many features more threads than one only get in each other's way.
 WIDE = 256
 # While ranks are compared, climbing ends where a step gains less than this, and after this many steps.
@@ -94,7 +96,7 @@ class FactorPrior:
         spoil the prior for them. Infinity makes tails Gaussian and all omega_t 1. With few tasks tails are
         lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
     hard : bool
-        Fix tau = 0: no task leaves the representation.
+        Fix tau = 0 where there are shared directions: no task leaves them.
 
     Examples
     --------
@@ -154,6 +156,7 @@ class FactorPrior:
         if not isinstance(self.rank, str):
             most = f"min(dim={dim}, n_tasks={n_tasks})"
             check_integer("`rank` of FactorPrior", self.rank, 0, min(dim, n_tasks), high_name=most)
+        _check_statistics(statistics)
         if not (statistics.square.any() and statistics.gram.any()):
             return _nothing_learned(statistics)
         with threadpool_limits(limits=1 if dim < WIDE else None):
@@ -166,6 +169,16 @@ class FactorPrior:
                 stacklevel=3,
             )
         return _estimate(evidence, found)
+
+
+def _check_statistics(statistics: GramStatistics) -> None:
+    for name in ("gram", "moment", "square", "count"):
+        values = getattr(statistics, name)
+        if not np.isfinite(values.sum()):
+            check_finite(f"`{name}` of GramStatistics", values)
+    least = float(statistics.count.min())
+    if least < 0 or (statistics.square[statistics.count == 0] != 0).any():
+        raise ValueError(f"`count` of GramStatistics must be positive where there are data. Got {least:g}.")
 
 
 def largest_rank(n_tasks: int, dim: int) -> int:
@@ -193,29 +206,30 @@ class _Search:
     def run(self) -> Found:
         """Return the fit of the rank asked for, or of the best one."""
         rank = self.settings.rank if self.evidence.n_tasks > 1 else 0
-        unshared = self._climb(self._with_tails(self.evidence.start()), rough=True)
-        self.evidence.expect(unshared.model)
-        if self.settings.hard:
-            unshared = self._climb(replace(unshared.model, log_ratio=-np.inf), rough=True)
+        self.unshared = self._climb(self._suited(self.evidence.start()), rough=True)
+        self.evidence.expect(self.unshared.model)
         if isinstance(rank, str):
-            return self._climb(self._best(unshared).model)
+            return self._climb(self._best().model)
         if self.known is not None and self.known.rank == rank:
-            return self._climb(self._with_tails(self.known))
-        return self._climb(self._with_tails(add_directions(self.evidence, unshared.model, rank)))
+            return self._climb(self._suited(self.known))
+        return self._climb(self._suited(add_directions(self.evidence, self.unshared.model, rank)))
 
     def score(self, found: Found) -> float:
-        """Return the evidence minus one per free parameter of the shared directions.
+        """Return the evidence minus a price for the free parameters of the shared directions.
 
-        F has d k - k (k - 1) / 2 up to a rotation; a further one per direction makes it earn its place.
+        F has d k - k (k - 1) / 2 up to a rotation, and one more per direction makes it earn its place. The
+        first direction, which says that tasks are related at all, pays one for each; the others less.
         """
         dim, rank = self.evidence.dim, found.model.rank
-        return self.evidence.log_evidence(found.model) - (dim * rank - rank * (rank - 1) // 2 + rank)
+        free = dim * rank - rank * (rank - 1) // 2 + rank
+        first = min(free, dim + 1)
+        return self.evidence.log_evidence(found.model) - first - FURTHER_PRICE * (free - first)
 
-    def _best(self, unshared: Found) -> Found:
+    def _best(self) -> Found:
         """Search upwards from no shared direction, or both ways from the rank that is known."""
         most = largest_rank(self.evidence.n_tasks, self.evidence.dim)
         start = 0 if self.known is None else self.known.rank
-        self._keep(unshared)
+        self._keep(self.unshared)
         if self.known is not None and start > 0:
             self._consider(self.known)
             self._try(range(start - 1, 0, -1), patience=1)
@@ -232,13 +246,13 @@ class _Search:
         )
 
     def _consider(self, start: FactorModel) -> None:
-        self._keep(self._climb(self._with_tails(start), rough=True))
+        self._keep(self._climb(self._suited(start), rough=True))
 
     def _keep(self, found: Found) -> None:
         self.found[found.model.rank], self.scores[found.model.rank] = found, self.score(found)
 
-    def _with_tails(self, model: FactorModel) -> FactorModel:
-        """Return a model with tails as heavy as they are wanted and as the number of tasks bears.
+    def _suited(self, model: FactorModel) -> FactorModel:
+        """Return a model as the settings want it, with tails as heavy as the number of tasks bears.
 
         If k directions followed k tasks exactly, the others could be outliers of a prior with no outside:
         k d / 2 against nu (T - k) / 2 in log likelihood for each unit of log tau. Twice that nu forbids it.
@@ -247,8 +261,18 @@ class _Search:
         others = n_tasks - model.rank
         least = 2.0 * model.rank * dim / others if others > 0 else np.inf
         degrees = max(self.settings.degrees, least)
-        scales = model.log_scales if np.isfinite(degrees) else np.zeros(n_tasks)
-        return replace(model, degrees=degrees, log_scales=scales)
+        ratio = model.log_ratio
+        if self.settings.hard and model.rank > 0:
+            ratio = -np.inf
+        elif np.isinf(ratio):
+            ratio = self.unshared.model.log_ratio
+        return replace(
+            model,
+            log_ratio=ratio,
+            log_scales=model.log_scales if np.isfinite(degrees) else np.zeros(n_tasks),
+            mean=model.mean if self.settings.mean == "learned" else np.zeros(dim),
+            degrees=degrees,
+        )
 
     def _try(self, ranks: range, *, patience: int) -> None:
         """Fit one rank after the other, each from its neighbour, until they are no better."""

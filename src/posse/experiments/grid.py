@@ -260,7 +260,7 @@ def saved_results(experiment: Experiment, out: Path) -> pl.DataFrame | None:
     try:
         if _read_manifest(folder / "manifest.json")["parameters"] == _parameters(experiment):
             return pl.read_parquet(folder / "results.parquet")
-    except (GridError, FileNotFoundError, pl.exceptions.PolarsError):
+    except (GridError, OSError, pl.exceptions.PolarsError):
         pass
     return None
 
