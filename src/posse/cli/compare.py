@@ -97,7 +97,7 @@ def print_ratios(scenarios: list[Scenario], data: pl.DataFrame) -> None:
     for name, rows in summaries.items():
         best = rows[reference]
         regret = (
-            "-" if best is None else f"{best['policy']}\n{best['regret_per_task']:.1f}".replace("-", "-\n")
+            "-" if best is None else f"{best['policy']}\n{best['regret_per_task']:.1f}".replace("-", "\n")
         )
         table.add_row(name, regret, *(ratio(rows[heading]) for heading in others))
     Console().print(table)

@@ -85,7 +85,7 @@ class FactorPrior:
     Parameters
     ----------
     rank : "auto" or int
-        k. "auto" takes the rank with the largest evidence minus one per free parameter, up to T / 2 or
+        k. "auto" takes the rank with the largest evidence less a price for its parameters, up to T / 2 or
         fewer (see `largest_rank`), and stands back to 0 where tasks have nothing in common. A number is
         taken as it is.
     mean : "zero" or "learned"
