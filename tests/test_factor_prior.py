@@ -13,6 +13,8 @@ from scipy import integrate, optimize, stats
 from posse import FactorPrior, GaussianPrior, GramStatistics, LowRank, Ridge
 from posse.estimators import FactorEstimate
 from posse.estimators.factor_evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior import _Search
+from posse.estimators.factor_search import Found
 from posse.linalg import haar_basis, largest_sine, unit_vectors
 from posse.validation import Array
 
@@ -492,3 +494,22 @@ def test_features_that_hardly_vary_do_not_let_the_representation_grow() -> None:
     estimate = FactorPrior(rank=2).fit(GramStatistics.of(x, y))
     alone = FactorPrior(rank=0).fit(GramStatistics.of(x, y))
     assert estimate.spectrum.max() < 100 * 6 * max(alone.outside, alone.noise / 6)
+
+
+@pytest.mark.parametrize(("n_tasks", "rank", "degrees"), [(6, 2, 5.0), (60, 2, 3.0), (5, 5, np.inf)])
+def test_tails_are_no_heavier_than_the_tasks_bear(n_tasks: int, rank: int, degrees: float) -> None:
+    x, y, _ = draw(n_tasks=n_tasks, rank=rank)
+    model = FactorPrior(rank=rank).fit(GramStatistics.of(x, y)).model
+    assert model is not None
+    assert model.degrees == degrees
+
+
+def test_the_price_of_directions() -> None:
+    x, y, _ = draw()
+    evidence = FactorEvidence(GramStatistics.of(x, y))
+    search = _Search(evidence, FactorPrior(), None)
+    rng = np.random.default_rng(10)
+    for rank, price in ((0, 0.0), (1, 6.0), (2, 6.0 + 0.8 * 5), (3, 6.0 + 0.8 * 9)):
+        model = some_model(rng, 12, 5, rank, False)
+        found = Found(model, 0.0, 0.0, 0, True)
+        assert_allclose(evidence.log_evidence(model) - search.score(found), price)

@@ -63,14 +63,14 @@ class Solved:
     ----------
     ratio : (T, 1)
         a q_t.
-    damping : (T, d)
-        g = 1 / (1 + a q_t D).
     spread : (T, d)
-        h = D g.
+        h = D g with g = 1 / (1 + a q_t D).
     factors : (T, d, k)
         Y = Q_t'F.
     damped : (T, d, k)
         h Y.
+    shrunk : (T, d, k)
+        h Y M^-1.
     inverse : (T, k, k)
         M^-1 with M = I + q_t Y'h Y.
     weights : (T, k)
@@ -84,10 +84,10 @@ class Solved:
     """
 
     ratio: Array
-    damping: Array
     spread: Array
     factors: Array
     damped: Array
+    shrunk: Array
     inverse: Array
     weights: Array
     residual: Array
@@ -171,10 +171,10 @@ class FactorEvidence:
         misfit = max(square - float(explained), 0.0)
         return Solved(
             ratio,
-            damping,
             spread,
             factors,
             damped,
+            damped @ inverse,
             inverse,
             weights,
             residual,
@@ -223,8 +223,7 @@ class FactorEvidence:
         scales = np.exp(model.log_scales)[:, None]
         noise = self.noise(solved)
         value = (self.total + PSEUDO_REWARDS) * np.log(noise) + solved.log_determinant
-        shrunk = solved.damped @ solved.inverse
-        slopes = shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
+        slopes = solved.shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
         weighted = (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
         by_factor = 2.0 * (weighted.T @ self.rows).T
         outside, inside = self._freedoms(model, solved)
@@ -250,8 +249,7 @@ class FactorEvidence:
 
     def _taken(self, model: FactorModel, solved: Solved) -> Array:
         """Return how much of the information in h each task's weights take up, (T,): q tr(M^-1 Y'h^2 Y)."""
-        shrunk = solved.damped @ solved.inverse
-        return np.asarray(np.exp(model.log_scales) * np.vecdot(shrunk, solved.damped).sum(axis=1))
+        return np.asarray(np.exp(model.log_scales) * np.vecdot(solved.shrunk, solved.damped).sum(axis=1))
 
     def means(self, model: FactorModel, solved: Solved) -> Array:
         """Return each task's posterior mean, (T, d)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -48,7 +48,12 @@ class GaussianPrior:
         check_number("`noise` of GaussianPrior", self.noise, 0.0, open_low=True)
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)
-        object.__setattr__(self, "_root", semi_root("`covariance` of GaussianPrior", covariance))
+        _ = self._root  # a bad covariance is an error now, not in the first fit
+
+    @cached_property
+    def _root(self) -> Array:
+        """L with L L' = S."""
+        return semi_root("`covariance` of GaussianPrior", self.covariance)
 
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task; with no data it is the mean.
@@ -57,7 +62,7 @@ class GaussianPrior:
         """
         if statistics.dim != len(self.mean):
             raise ValueError(f"`mean` of GaussianPrior must have dim={statistics.dim}. Got {len(self.mean)}.")
-        root: Array = self._root  # type: ignore[attr-defined]
+        root = self._root
         precision = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / self.noise
         slope = (statistics.moment - statistics.gram @ self.mean) @ root / self.noise
         shift = np.linalg.solve(precision, slope[..., None])[..., 0]
