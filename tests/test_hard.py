@@ -226,7 +226,9 @@ def test_late_tasks_sit_out_and_are_counted_from_when_they_join() -> None:
     assert_array_equal(late.joins, [0] * 9 + [40] * 3)
     assert_array_equal(late.basis, GaussianProblem.draw(**SIZES, seed=0).basis)
     found, everyone = (
-        simulate(problem, PlaysTheFirstArm(), horizon=100, seed=0, checkpoints=np.array([40]))
+        simulate(
+            problem, PlaysTheFirstArm(), horizon=100, seed=0, checkpoints=np.array([40]), path="contexts"
+        )
         for problem in (late, late.problem)
     )
     assert_array_equal(found.state.count, [100] * 9 + [60] * 3)
@@ -275,8 +277,11 @@ def test_regret_is_against_the_best_arm_of_the_round() -> None:
 def test_a_basis_that_does_not_turn_is_a_gaussian_problem() -> None:
     moving = MovingBasis.draw(**SIZES, seed=0, turn=0.0)
     still = GaussianProblem(theta=moving.theta_at(np.array([0]))[0])
-    runs = [simulate(problem, IndependentGreedy(), horizon=300, seed=2).regret for problem in (moving, still)]
-    assert_allclose(runs[0], runs[1], rtol=1e-10)
+    first, second = (
+        simulate(problem, IndependentGreedy(), horizon=300, seed=2, path="contexts").regret
+        for problem in (moving, still)
+    )
+    assert_allclose(first, second, rtol=1e-10)
 
 
 def test_oracles_are_told_of_a_basis_only_where_there_is_one() -> None:

@@ -8,8 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from posse import GramStatistics, OracleBasis, Ridge
-from posse.estimators.ridge import PENALTY_GRID
-from posse.linalg import haar_basis
+from posse.estimators.estimate import noise_variance
+from posse.estimators.ridge import MOST_UPDATES, PENALTY_GRID, RidgeEstimate
+from posse.kernels import tridiagonal_deviance
+from posse.linalg import haar_basis, solve_symmetric, tridiagonal
 from posse.validation import Array
 
 
@@ -117,3 +119,90 @@ def test_a_tiny_penalty_is_the_minimum_norm() -> None:
     assert_allclose(
         Ridge(penalty=1e-20).fit(statistics).theta, Ridge(penalty=0).fit(statistics).theta, rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_updates_end_where_fits_do(every: int) -> None:
+    """600 rounds, more than an inverse is updated for, with features and units that are not kind."""
+    x, y = draw(2, n=600, dim=8)
+    x *= np.logspace(-2, 2, 8)
+    ridge = Ridge(penalty=0.5)
+    total = GramStatistics.zeros(3, 8)
+    estimate = ridge.fit(total)
+    ages = []
+    for start in range(0, 600, every):
+        block = GramStatistics.of(x[start : start + every], y[start : start + every])
+        total = total + block
+        estimate = ridge.refit(total, estimate, block)
+        assert isinstance(estimate, RidgeEstimate)
+        ages.append(estimate.age)
+    fitted = ridge.fit(total)
+    assert_allclose(estimate.theta, fitted.theta, rtol=1e-8, atol=1e-12)
+    assert_allclose(estimate.covariance, fitted.covariance, rtol=1e-8)
+    assert max(ages) <= MOST_UPDATES
+    assert ages.count(0) >= 2
+
+
+def test_updates_count_weights_and_tasks_that_sit_out() -> None:
+    x, y = draw(3, n=4, dim=8)
+    weights = np.array([[1.0, 0.0, 2.0], [0.5, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 3.0]])
+    ridge, nothing = Ridge(penalty=0.5), GramStatistics.zeros(3, 8)
+    first, second = (GramStatistics.of(x[s], y[s], weights[s]) for s in (slice(0, 2), slice(2, 4)))
+    assert first.rows is not None
+    estimate = ridge.refit(first + second, ridge.refit(nothing + first, ridge.fit(nothing), first), second)
+    assert_allclose(estimate.theta, ridge.fit(GramStatistics.of(x, y, weights)).theta, rtol=1e-10)
+    assert_allclose(estimate.theta[1], 0.0)
+
+
+def test_a_refit_is_a_fit_where_an_update_is_not_possible() -> None:
+    x, y = draw(4, n=20, dim=8)
+    early, block = GramStatistics.of(x[:18], y[:18]), GramStatistics.of(x[18:], y[18:])
+    total = early + block
+    for ridge, added in (
+        (Ridge(), block),
+        (Ridge(penalty=0), block),
+        (Ridge(penalty=1e-12), block),
+        (Ridge(penalty=1.0), None),
+        (Ridge(penalty=1.0), GramStatistics.of(x, y)),
+    ):
+        estimate = ridge.refit(total, ridge.fit(early), added)
+        assert not isinstance(estimate, RidgeEstimate)
+        assert_allclose(estimate.theta, ridge.fit(total).theta, rtol=1e-12)
+
+
+def test_covariances_of_singular_data_have_the_same_form() -> None:
+    x, y = draw(5, n=3)
+    seen = GramStatistics.of(x, y)
+    for penalty in (1e-10, 1e-3, 1.0):  # by eigenvectors, and by Cholesky factors
+        estimate = Ridge(penalty=penalty).fit(seen)
+        precision = seen.gram + penalty * np.eye(5)
+        noise = noise_variance(seen.square - np.vecdot(seen.moment, estimate.theta), seen.square, seen.count)
+        product = estimate.covariance @ precision / noise[:, None, None]
+        assert_allclose(product, np.broadcast_to(np.eye(5), (3, 5, 5)), atol=1e-4 if penalty < 1e-9 else 1e-9)
+        assert (np.triu(estimate.root, 1) == 0).all()
+
+
+@given(seed=st.integers(0, 10_000), dim=st.integers(1, 9))
+def test_tridiagonal_matrices_answer_as_eigenvalues_do(seed: int, dim: int) -> None:
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((3, dim, 4))
+    matrices, vectors = factors @ factors.mT, rng.standard_normal((3, dim))
+    penalties = np.exp(rng.uniform(-8, 8, (3, 6)))
+    explained, log_determinant = np.empty((2, 3, 6))
+    tridiagonal_deviance(*tridiagonal(matrices, vectors), penalties, explained, log_determinant)
+    values, rotation = np.linalg.eigh(matrices)
+    rotated = np.vecmat(vectors, rotation)
+    shifted = values[:, :, None] + penalties[:, None]
+    assert_allclose(explained, (rotated[..., None] ** 2 / shifted).sum(axis=1), rtol=1e-7)
+    assert_allclose(log_determinant, np.log(shifted / penalties[:, None]).sum(axis=1), rtol=1e-7, atol=1e-9)
+
+
+def test_regular_systems_are_solved_as_singular_ones_are() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.standard_normal((4, 6, 9))
+    matrices, vectors = factors @ factors.mT, rng.standard_normal((4, 6))
+    regular = solve_symmetric(matrices, vectors)
+    assert_allclose(regular, np.linalg.solve(matrices, vectors[..., None])[..., 0], rtol=1e-10)
+    matrices[0] = 0.0  # one singular matrix sends all the other way
+    vectors[0] = 0.0
+    assert_allclose(solve_symmetric(matrices, vectors)[1:], regular[1:], rtol=1e-8)

@@ -214,9 +214,11 @@ def test_a_learning_policy_starts_its_estimator_where_it_ended(monkeypatch: pyte
     calls = []
     refit = FactorPrior.refit
 
-    def spy(self: FactorPrior, statistics: GramStatistics, previous: Estimate) -> FactorEstimate:
+    def spy(
+        self: FactorPrior, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
+    ) -> FactorEstimate:
         calls.append(previous)
-        return refit(self, statistics, previous)
+        return refit(self, statistics, previous, added)
 
     monkeypatch.setattr(FactorPrior, "refit", spy)
     problem = GaussianProblem.draw(n_tasks=4, dim=3, rank=1, seed=0)

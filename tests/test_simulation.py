@@ -59,12 +59,13 @@ def test_agrees_with_the_naive_implementation(
 ) -> None:
     build, play_naively, tolerance = PAIRS[name]
     problem = GaussianProblem.draw(n_tasks=n_tasks, dim=dim, rank=rank, seed=3)
-    trace = simulate(problem, build(problem, rank), horizon=horizon, seed=5)
+    trace = simulate(problem, build(problem, rank), horizon=horizon, seed=5, path="contexts")
     world = naive.world(problem.theta, problem.basis, seed=5, n_rounds=horizon, n_arms=5)
     assert_allclose(trace.regret_per_task[-1], play_naively(world), rtol=tolerance)
 
 
-def test_the_figures_that_the_paper_would_show() -> None:
+@pytest.mark.parametrize("path", ["exact", "contexts"])
+def test_the_figures_that_the_paper_would_show(path: str) -> None:
     """d = 20, k = 2, T = 50, N = 10^4: eight fixed seeds, so the ranges cannot flake."""
     regrets: dict[str, list[float]] = {}
     for seed in range(8):
@@ -75,7 +76,7 @@ def test_the_figures_that_the_paper_would_show() -> None:
             "independent": IndependentGreedy(),
             "oracle": OracleGreedy(problem.basis),
         }
-        for name, trace in simulate_all(problem, policies, horizon=10_000, seed=seed).items():
+        for name, trace in simulate_all(problem, policies, horizon=10_000, seed=seed, path=path).items():
             regrets.setdefault(name, []).append(float(trace.regret_per_task[-1]))
     means = {name: float(np.mean(values)) for name, values in regrets.items()}
     assert 95 <= means["mlingreedy"] <= 122
@@ -88,24 +89,27 @@ def small_problem() -> GaussianProblem:
     return GaussianProblem.draw(n_tasks=6, dim=5, rank=2, seed=0)
 
 
-def test_company_does_not_matter_to_the_last_bit() -> None:
+@pytest.mark.parametrize("path", ["exact", "contexts"])
+def test_company_does_not_matter_to_the_last_bit(path: str) -> None:
     problem = small_problem()
     policies: dict[str, Policy] = {
         "naive": NaiveGreedy(),
         "random": Random(),
         "every": LearningPolicy(estimator=Ridge(), schedule=Every(7)),
     }
-    together = simulate_all(problem, policies, horizon=300, seed=1)
+    together = simulate_all(problem, policies, horizon=300, seed=1, path=path)
     for name, policy in policies.items():
-        assert_array_equal(together[name].regret, simulate(problem, policy, horizon=300, seed=1).regret)
+        alone = simulate(problem, policy, horizon=300, seed=1, path=path)
+        assert alone.path == path
+        assert_array_equal(together[name].regret, alone.regret)
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1000])
 def test_rounds_do_not_depend_on_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = LearningPolicy(estimator=Ridge(), schedule=Geometric(first=3))
-    expected = simulate(small_problem(), policy, horizon=200, seed=1)
+    expected = simulate(small_problem(), policy, horizon=200, seed=1, path="contexts")
     monkeypatch.setattr(posse.simulation, "_chunk_rounds", lambda problem: chunk)
-    found = simulate(small_problem(), policy, horizon=200, seed=1)
+    found = simulate(small_problem(), policy, horizon=200, seed=1, path="contexts")
     assert_array_equal(found.rounds, expected.rounds)
     assert_allclose(found.regret, expected.regret, rtol=1e-10)
 
@@ -120,7 +124,7 @@ def test_large_problems_are_dealt_in_smaller_chunks(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(GaussianProblem, "actions", spy)
     monkeypatch.setattr(posse.simulation, "CHUNK_VALUES", 4 * 6 * 5)
-    simulate(small_problem(), Random(), horizon=10, seed=0)
+    simulate(small_problem(), Random(), horizon=10, seed=0, path="contexts")
     assert sizes == [4, 4, 2]
 
 

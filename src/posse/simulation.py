@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,15 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from posse.actions import Actions
-from posse.policies import Policy
-from posse.problems import Problem, StaticProblem, deal_actions
-from posse.validation import Array, BoolArray, IntArray, check_integer
+from posse.exact import ExactBlock, ExactRounds
+from posse.kernels import standard_normal
+from posse.policies import FollowsTheta, Policy
+from posse.problems import GaussianProblem, Problem, StaticProblem, deal_actions
+from posse.statistics import GramStatistics
+from posse.validation import Array, BoolArray, IntArray, check_choice, check_integer
+
+# How rounds are played; see `simulate_all`.
+PATHS = ("auto", "exact", "contexts")
 
 # Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
 CHUNK_ROUNDS = 32
@@ -25,6 +31,8 @@ CHUNK_VALUES = 2**21
 # less to add the T x d x d statistics of a chunk than to make them.
 WIDE = 256
 WIDE_CHUNK_VALUES = 2**25
+# The coordinates of an exact chunk should stay in the processor's cache.
+EXACT_CHUNK_VALUES = 2**17
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,11 +47,14 @@ class Trace:
         Cumulative regret of each task at each checkpoint.
     seconds : float
         Time to deal the rounds, added to the time to play them; the two overlap on two cores.
+    path : "exact" or "contexts"
+        How the rounds were played.
     """
 
     rounds: IntArray
     regret: Array
     seconds: float
+    path: str
     last_update: Callable[[], Any]
 
     @cached_property
@@ -69,6 +80,7 @@ def simulate(
     horizon: int,
     seed: int,
     checkpoints: ArrayLike | None = None,
+    path: str = "auto",
 ) -> Trace:
     """Play one policy for `horizon` rounds. See `simulate_all`, of which this is the case of one.
 
@@ -80,7 +92,8 @@ def simulate(
     >>> trace.regret.shape[1], int(trace.rounds[-1])
     (10, 500)
     """
-    return simulate_all(problem, {"": policy}, horizon=horizon, seed=seed, checkpoints=checkpoints)[""]
+    alone = {"": policy}
+    return simulate_all(problem, alone, horizon=horizon, seed=seed, checkpoints=checkpoints, path=path)[""]
 
 
 def simulate_all(
@@ -90,13 +103,14 @@ def simulate_all(
     horizon: int,
     seed: int,
     checkpoints: ArrayLike | None = None,
+    path: str = "auto",
 ) -> dict[str, Trace]:
     """Play several policies on the same rounds: the same actions on offer, the same noise.
 
     The seed is split into three streams, for actions, noise and the policies' own draws. Rounds are
     dealt once, in chunks, and every policy plays each chunk before the next but one is dealt, so memory
-    does not grow with the horizon. What a policy does depends neither on its company nor on the
-    machine's number of cores: to the last bit.
+    does not grow with the horizon. On the same path, what a policy does depends neither on its company
+    nor on the machine's number of cores: to the last bit.
 
     Where action sets never change (`StaticProblem`) nothing is dealt. A policy that plays one action
     through a block gets the block's noise as a total, drawn from the same stream, so policies share
@@ -112,6 +126,12 @@ def simulate_all(
     checkpoints : (m,) integers, optional
         Rounds after which to record regret; the horizon is always among them. By default about 30,
         evenly spaced on a logarithmic scale.
+    path : {"auto", "exact", "contexts"}
+        "contexts" draws the features of every arm. "exact" draws two numbers for each instead, and then the
+        statistics of whole blocks: the same in law, many times faster, for `GaussianProblem` and policies
+        that are greedy throughout. Policies then meet the same mean rewards and the same noise; how wrong
+        an estimate is about an arm is drawn once for all of them, along the direction in which each errs.
+        "auto" is exact where all policies allow it.
 
     Returns
     -------
@@ -123,14 +143,25 @@ def simulate_all(
     if not isinstance(policies, Mapping) or any(isinstance(policy, type) for policy in policies.values()):
         raise ValueError(f"`policies` must be a mapping of names to policies. Got {policies!r}.")
     marks = default_checkpoints(horizon) if checkpoints is None else check_checkpoints(checkpoints, horizon)
+    check_choice("`path`", path, PATHS)
     actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
     with threadpool_limits(limits=1):
         players = {
             name: _Player(problem, policy, horizon, marks, generator(policy_seed))
             for name, policy in policies.items()
         }
+        obstacle = _obstacle_to_exact(problem, players) if path != "contexts" else path
+        if path == "exact" and obstacle is not None:
+            raise ValueError(
+                f'`path` must not be "exact" unless a GaussianProblem is played greedily. Got {obstacle}.'
+            )
         dealing = 0.0
-        if isinstance(problem, StaticProblem):
+        if obstacle is None and isinstance(problem, GaussianProblem):
+            for exact, seconds in _deal_exact(problem, horizon, actions_seed, noise_seed):
+                dealing += seconds
+                for player in players.values():
+                    player.play_exact(problem, exact)
+        elif isinstance(problem, StaticProblem):
             for player in players.values():
                 player.play_alone(problem, generator(actions_seed), generator(noise_seed))
         else:
@@ -138,7 +169,8 @@ def simulate_all(
                 dealing += chunk.seconds
                 for player in players.values():
                     player.play(chunk)
-    return {name: player.trace(dealing) for name, player in players.items()}
+    played = "exact" if obstacle is None else "contexts"
+    return {name: player.trace(dealing, played) for name, player in players.items()}
 
 
 def generator(seed: np.random.SeedSequence) -> np.random.Generator:
@@ -186,25 +218,69 @@ class _Chunk:
 def _deal(
     problem: Problem, horizon: int, actions_seed: np.random.SeedSequence, noise_seed: np.random.SeedSequence
 ) -> Iterator[_Chunk]:
-    """Yield all rounds in chunks; while one is played, a thread deals the next."""
+    """Yield all rounds in chunks."""
     actions_rng, noise_rng = generator(actions_seed), generator(noise_seed)
-    size = _chunk_rounds(problem)
 
-    def deal(start: int) -> _Chunk:
+    def deal(start: int, n_rounds: int) -> _Chunk:
         clock = time.perf_counter()
-        n_rounds = min(size, horizon - start)
         actions = deal_actions(problem, start, n_rounds, actions_rng)
         noise = problem.noise(n_rounds, noise_rng)
         best = problem.best_rewards(actions)
         return _Chunk(start, actions, best, noise, time.perf_counter() - clock)
 
-    with ThreadPoolExecutor(max_workers=1) as dealer:
-        upcoming = dealer.submit(deal, 0)
-        for following in range(size, horizon, size):
-            chunk = upcoming.result()
-            upcoming = dealer.submit(deal, following)
-            yield chunk
-        yield upcoming.result()
+    for (chunk,) in _dealt_ahead([deal], horizon, _chunk_rounds(problem)):
+        yield chunk
+
+
+def _deal_exact(
+    problem: GaussianProblem,
+    horizon: int,
+    actions_seed: np.random.SeedSequence,
+    noise_seed: np.random.SeedSequence,
+) -> Iterator[tuple[ExactRounds, float]]:
+    """Yield all rounds as chunks of coordinates, and the time it took; each coordinate has its thread."""
+    own_rng, other_rng = (generator(seed) for seed in actions_seed.spawn(2))
+    noise_rng = generator(noise_seed)
+
+    def coordinates(rng: np.random.Generator, n_rounds: int) -> Array:
+        return standard_normal((n_rounds, problem.n_tasks, problem.n_arms), rng)
+
+    def deal_own(start: int, n_rounds: int) -> tuple[Array, float]:
+        clock = time.perf_counter()
+        return coordinates(own_rng, n_rounds), time.perf_counter() - clock
+
+    def deal_other(start: int, n_rounds: int) -> tuple[Array, Array, float]:
+        clock = time.perf_counter()
+        noise = problem.noise(n_rounds, noise_rng)
+        return coordinates(other_rng, n_rounds), noise, time.perf_counter() - clock
+
+    size = max(1, EXACT_CHUNK_VALUES // (problem.n_tasks * problem.n_arms))
+    for (own, seconds), (other, noise, others) in _dealt_ahead([deal_own, deal_other], horizon, size):
+        yield ExactRounds(own, other, noise), seconds + others
+
+
+def _dealt_ahead(
+    parts: Sequence[Callable[[int, int], Any]], horizon: int, size: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what each part deals of every chunk; while one is played, a thread for each deals the next."""
+    spans = [(start, min(size, horizon - start)) for start in range(0, horizon, size)]
+    with ThreadPoolExecutor(max_workers=len(parts)) as dealers:
+        upcoming = [dealers.submit(part, *spans[0]) for part in parts]
+        for span in spans[1:]:
+            dealt = tuple(part.result() for part in upcoming)
+            upcoming = [dealers.submit(part, *span) for part in parts]
+            yield dealt
+        yield tuple(part.result() for part in upcoming)
+
+
+def _obstacle_to_exact(problem: Problem, players: Mapping[str, _Player]) -> str | None:
+    """Return what keeps these policies from being played without contexts; None if nothing does."""
+    if type(problem) is not GaussianProblem:  # what derives from it may deal other arms
+        return type(problem).__name__
+    for player in players.values():
+        if player.theta() is None or player.policy.statistics is not GramStatistics:
+            return repr(player.policy)
+    return None
 
 
 class _Player:
@@ -225,6 +301,8 @@ class _Player:
         self.regret = np.zeros(problem.n_tasks)
         self.recorded: list[Array] = []
         self.seconds = 0.0
+        self.played = 0
+        self.exact: ExactBlock | None = None
 
     def play(self, chunk: _Chunk) -> None:
         """Play a chunk, and learn where a block ends."""
@@ -241,6 +319,37 @@ class _Player:
             self._learn_at(start + stop)
             done = stop
         self.seconds += time.perf_counter() - clock
+
+    def play_exact(self, problem: GaussianProblem, chunk: ExactRounds) -> None:
+        """Play a chunk of rounds of which only coordinates are known, and learn where a block ends."""
+        clock = time.perf_counter()
+        done, n_rounds = 0, len(chunk.noise)
+        while done < n_rounds:
+            if self.exact is None:
+                theta = self.theta()
+                assert theta is not None
+                self.exact = ExactBlock(problem, theta, self.block_end - self.played)
+            stop = min(n_rounds, done + self.block_end - self.played)
+            self._record(self.played, self.exact.play(chunk.rounds(done, stop)), None)
+            self.played += stop - done
+            if self.played == self.block_end < self.marks[-1]:
+                self.statistics = self.exact.statistics(self.rng)
+                self.exact = None
+            self._learn_at(self.played)
+            done = stop
+        self.seconds += time.perf_counter() - clock
+
+    def theta(self) -> Array | None:
+        """Return the theta that is maximised through the block, if the policy plays so."""
+        policy = self.policy
+        if not isinstance(policy, FollowsTheta):
+            return None
+        # a class that chooses in its own way, and inherited how its parent follows theta, does not
+        chooses, follows = (
+            next(kind for kind in type(policy).__mro__ if name in vars(kind))
+            for name in ("select", "theta_of")
+        )
+        return policy.theta_of(self.state) if issubclass(follows, chooses) else None
 
     def play_alone(
         self, problem: StaticProblem, actions_rng: np.random.Generator, noise_rng: np.random.Generator
@@ -288,10 +397,14 @@ class _Player:
             self.recorded.append(self.regret + _total(regret[: mark - start]))
         self.regret = self.regret + _total(regret)
 
-    def trace(self, dealing: float) -> Trace:
+    def trace(self, dealing: float, path: str) -> Trace:
         """Return the record of the run; `dealing` is the time it took to deal the rounds."""
-        update = partial(self.policy.update, self.state, self.statistics)
-        return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, update)
+        return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, path, self._last_update)
+
+    def _last_update(self) -> Any:
+        if self.exact is not None:
+            self.statistics = self.exact.statistics(self.rng)
+        return self.policy.update(self.state, self.statistics)
 
 
 def _total(regret: Array) -> Array:

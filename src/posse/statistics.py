@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posse.kernels import outer_products
 from posse.validation import Array, check_array, check_finite, check_integer, check_number
 
 
@@ -27,6 +28,9 @@ class GramStatistics:
         y_t'y_t.
     count : (T,)
         Rounds played, as a total of weights.
+    rows : (n, T, d), optional
+        X_t itself, each row times the root of its weight, where rounds are few beside the features: an
+        estimate may then be brought up to date instead of being made anew.
 
     Examples
     --------
@@ -42,6 +46,7 @@ class GramStatistics:
     moment: Array
     square: Array
     count: Array
+    rows: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("gram", "moment", "square", "count"):
@@ -94,9 +99,16 @@ class GramStatistics:
             y = np.where(w > 0, y, 0.0)
             weighted = w[..., None] * x
             count = w.sum(axis=0)
-        by_task = weighted.transpose(1, 2, 0)
-        gram = by_task @ x.transpose(1, 0, 2)
-        moment = (by_task @ y.T[:, :, None])[..., 0]
+        rows = None
+        if 0 < 2 * len(x) <= x.shape[2]:
+            rows = x if weights is None else np.sqrt(w)[..., None] * x
+            gram = np.empty((*x.shape[1:], x.shape[2]))
+            outer_products(rows, gram)
+            moment = np.einsum("nti,nt->ti", weighted, y)
+        else:
+            by_task = weighted.transpose(1, 2, 0)
+            gram = by_task @ x.transpose(1, 0, 2)
+            moment = (by_task @ y.T[:, :, None])[..., 0]
         square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
         # by Cauchy-Schwarz all is finite if the diagonal and the squares are
         if not (np.isfinite(np.einsum("tii->ti", gram)).all() and np.isfinite(square).all()):
@@ -104,7 +116,7 @@ class GramStatistics:
             check_finite("`rewards` of GramStatistics", y)
             largest = max(np.abs(x).max(), np.abs(y).max())
             raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
-        return cls(gram, moment, square, count)
+        return cls(gram, moment, square, count, rows)
 
     @classmethod
     def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> GramStatistics:

@@ -95,8 +95,13 @@ class Estimator(Protocol):
 class Refits(Estimator, Protocol):
     """An estimator that gets to its next estimate faster from its last one."""
 
-    def refit(self, statistics: GramStatistics, previous: Estimate) -> Estimate:
-        """Estimate from statistics, starting where an estimate from earlier ones ended."""
+    def refit(
+        self, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
+    ) -> Estimate:
+        """Estimate from statistics, starting where an estimate from earlier ones ended.
+
+        `added` is given where the statistics are the earlier ones and these, and nothing was forgotten.
+        """
 
 
 def noise_variance(misfit: Array, square: Array, count: Array) -> Array:

@@ -8,12 +8,31 @@ from functools import partial
 import numpy as np
 
 from posse.estimators.estimate import Estimate, noise_variance
-from posse.linalg import PIVOT_TOLERANCE, solve_symmetric
+from posse.kernels import tridiagonal_deviance, update_inverses
+from posse.linalg import PIVOT_TOLERANCE, regular_root, solve_symmetric, tridiagonal
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_array, check_choice, check_number
 
 # Candidates for the learned penalty, as multiples of the mean eigenvalue of one round's x x'.
 PENALTY_GRID = np.logspace(-3, 5, 33)
+# An inverse is updated for no more rounds than this before it is computed afresh.
+MOST_UPDATES = 256
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RidgeEstimate(Estimate):
+    """An estimate with a fixed penalty that can be brought up to date.
+
+    Attributes
+    ----------
+    inverse : (T, d, d)
+        (G_t + lambda I)^-1.
+    age : int
+        Rounds for which it was updated since it was last computed from G_t.
+    """
+
+    inverse: Array
+    age: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +60,7 @@ class Ridge:
     The covariance is s2_t (G_t + lambda_t I)^-1; the noise variance s2_t is the task's own, too.
 
     With r(lambda) = y'y - b'(G + lambda I)^-1 b, minus twice the log likelihood is, up to a constant,
-    n log r(lambda) + log det(I + G/lambda): closed form from the eigenvalues of G. It is minimised
+    n log r(lambda) + log det(I + G/lambda): cheap for any lambda once G is tridiagonal. It is minimised
     over a fixed grid of 33 values from 1e-3 to 1e5 times the mean eigenvalue of x x', four to a
     decade; the likelihood is flat on that scale.
     """
@@ -57,66 +76,93 @@ class Ridge:
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task; with no data it is zero."""
         if not isinstance(self.penalty, str):
-            return self._fit_fixed(statistics, self.penalty)
-        values, vectors = np.linalg.eigh(statistics.gram)
-        values = np.maximum(values, 0.0)
-        rotated = np.einsum("tij,ti->tj", vectors, statistics.moment)
-        penalties = likeliest_penalty(values, rotated, statistics)
-        shrunk = np.divide(rotated, values + penalties[:, None], out=np.zeros_like(values), where=values > 0)
-        theta = np.einsum("tij,tj->ti", vectors, shrunk)
-        return Estimate(theta, find_root=partial(ridge_root, statistics, theta, penalties, (values, vectors)))
+            return _estimate(statistics, np.full(statistics.n_tasks, float(self.penalty)))
+        return _estimate(statistics, likeliest_penalty(statistics))
+
+    def refit(
+        self, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
+    ) -> Estimate:
+        """Estimate theta as `fit` does; by an update, if the penalty is fixed and few rounds are new.
+
+        An update costs d^2 for each new round, not d^3. Now and then it is a fit, lest rounding adds up.
+        """
+        penalty = self.penalty
+        if isinstance(penalty, str) or added is None or added.rows is None:
+            return self.fit(statistics)
+        if not _is_regular(statistics.gram, penalty):
+            return self.fit(statistics)
+        if isinstance(previous, RidgeEstimate) and previous.age + len(added.rows) <= MOST_UPDATES:
+            inverse, theta = np.empty_like(previous.inverse), np.empty_like(statistics.moment)
+            update_inverses(previous.inverse, added.rows, statistics.moment, inverse, theta)
+            age = previous.age + len(added.rows)
+        else:
+            shifted = statistics.gram + penalty * np.eye(statistics.dim)
+            inverse = np.asarray(np.linalg.inv(shifted), dtype=np.float64)
+            theta, age = np.asarray((inverse @ statistics.moment[:, :, None])[:, :, 0]), 0
+        find_root = partial(ridge_root, statistics, theta, np.full(statistics.n_tasks, float(penalty)))
+        return RidgeEstimate(theta=theta, find_root=find_root, inverse=inverse, age=age)
 
     @property
     def gives_covariance(self) -> bool:
         """Whether estimates have a covariance: least squares knows nothing where a task has no data."""
         return self.penalty != 0
 
-    def _fit_fixed(self, statistics: GramStatistics, penalty: float) -> Estimate:
-        shifted = statistics.gram + penalty * np.eye(statistics.dim)
-        largest = float(np.einsum("tii->ti", shifted).max())
-        if penalty > PIVOT_TOLERANCE * statistics.dim * largest:
-            solved = np.linalg.solve(shifted, statistics.moment[:, :, None])[:, :, 0]
-            theta = np.asarray(solved, dtype=np.float64)
-        else:
-            theta = solve_symmetric(shifted, statistics.moment)
-        if penalty == 0:
-            return Estimate(theta)
-        penalties = np.full(statistics.n_tasks, float(penalty))
-        return Estimate(theta, find_root=partial(ridge_root, statistics, theta, penalties))
+
+def _estimate(statistics: GramStatistics, penalties: Array) -> Estimate:
+    """Return the solutions for given penalties, and their covariances where there is a penalty."""
+    theta = solve_symmetric(_shifted(statistics, penalties), statistics.moment)
+    find_root = partial(ridge_root, statistics, theta, penalties) if penalties.all() else None
+    return Estimate(theta, find_root=find_root)
 
 
-def ridge_root(
-    statistics: GramStatistics, theta: Array, penalties: Array, eigen: tuple[Array, Array] | None = None
-) -> Array:
+def _shifted(statistics: GramStatistics, penalties: Array) -> Array:
+    return np.asarray(statistics.gram + penalties[:, None, None] * np.eye(statistics.dim))
+
+
+def _is_regular(gram: Array, penalty: float) -> bool:
+    """Return whether a penalty is large enough for G + lambda I to be inverted as it stands."""
+    largest = float(np.einsum("tii->ti", gram).max()) + penalty
+    return bool(penalty > PIVOT_TOLERANCE * gram.shape[1] * largest)
+
+
+def ridge_root(statistics: GramStatistics, theta: Array, penalties: Array) -> Array:
     """Return roots (T, d, d) of V_t = s2_t (G_t + lambda_t I)^-1, with s2_t from the task's own misfit.
 
-    A task without data has the identity. `eigen` is the decomposition of the G_t, if it is known.
+    A task without data has the identity.
     """
-    values, vectors = np.linalg.eigh(statistics.gram) if eigen is None else eigen
     misfit = statistics.square - np.vecdot(statistics.moment, theta)
     noise = np.where(
         statistics.count > 0, noise_variance(misfit, statistics.square, statistics.count), penalties
     )
+    matrices = _shifted(statistics, penalties)
+    backwards = regular_root(matrices[:, ::-1, ::-1])
+    if backwards is not None:  # J (M M')^-1 J = (J M^-T J)(J M^-T J)', and J M^-T J is lower triangular
+        inverse = np.linalg.inv(backwards).mT[:, ::-1, ::-1]
+        return np.asarray(np.sqrt(noise)[:, None, None] * np.tril(inverse))
+    values, vectors = np.linalg.eigh(statistics.gram)
     shrunk = noise[:, None] / (np.maximum(values, 0.0) + penalties[:, None])
     return np.asarray(vectors * np.sqrt(shrunk)[:, None, :])
 
 
-def likeliest_penalty(values: Array, rotated: Array, statistics: GramStatistics) -> Array:
-    """Return each task's penalty of largest likelihood, from the eigenvalues of G and U'b.
+def likeliest_penalty(statistics: GramStatistics) -> Array:
+    """Return each task's penalty of largest likelihood, (T,).
 
     Where penalties are equally likely, as they all are after a single round, the largest is taken.
     """
     count = statistics.count
-    mean_eigenvalue = np.divide(values.mean(axis=1), count, out=np.ones_like(count), where=count > 0)
-    penalties = np.outer(mean_eigenvalue, PENALTY_GRID)[:, None, :]
+    trace = np.einsum("tii->t", statistics.gram)
+    mean_eigenvalue = np.divide(trace / statistics.dim, count, out=np.ones_like(count), where=count > 0)
+    penalties = np.outer(mean_eigenvalue, PENALTY_GRID)
     penalties[penalties == 0] = 1.0
-    explained = (rotated[..., None] ** 2 / (values[..., None] + penalties)).sum(axis=1)
+    diagonal, beside, rotated = tridiagonal(statistics.gram, statistics.moment)
+    explained, log_determinant = np.empty_like(penalties), np.empty_like(penalties)
+    tridiagonal_deviance(diagonal, beside, rotated, penalties, explained, log_determinant)
     residual = np.maximum(statistics.square[:, None] - explained, np.finfo(float).tiny)
-    deviance = count[:, None] * np.log(residual) + np.log1p(values[..., None] / penalties).sum(axis=1)
+    deviance = count[:, None] * np.log(residual) + log_determinant
     lowest = deviance.min(axis=1, keepdims=True)
     tied = deviance <= lowest + 1e-9 * (1 + np.abs(lowest))
     best = tied.shape[1] - 1 - tied[:, ::-1].argmax(axis=1)
-    return np.take_along_axis(penalties[:, 0], best[:, None], axis=1)[:, 0]
+    return np.take_along_axis(penalties, best[:, None], axis=1)[:, 0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

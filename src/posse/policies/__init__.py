@@ -15,7 +15,7 @@ from posse.policies.learning import (
     SharedThompson,
     SharedUCB,
 )
-from posse.policies.protocol import Policy
+from posse.policies.protocol import FollowsTheta, Policy
 from posse.policies.random import Random
 from posse.policies.rules import UCB, Greedy, Rule, Thompson
 from posse.policies.schedules import At, DoublyExponential, Every, Geometric, Schedule
@@ -27,6 +27,7 @@ __all__ = [
     "At",
     "DoublyExponential",
     "Every",
+    "FollowsTheta",
     "Geometric",
     "Greedy",
     "IndependentGreedy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from posse.estimators import Estimate, Estimator, FactorPrior, LowRank, OracleBa
 from posse.policies.rules import UCB, Greedy, Rule, Thompson
 from posse.policies.schedules import DoublyExponential, Geometric, Schedule
 from posse.statistics import GramStatistics
-from posse.validation import check_choice, check_number
+from posse.validation import Array, check_choice, check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +82,21 @@ class LearningPolicy:
         """Apply the rule to the current estimate."""
         return self.rule.choose(state.estimate, actions, rng)
 
+    def theta_of(self, state: LearningState) -> Array | None:
+        """Return the estimate, if the rule is to play what looks best."""
+        return state.estimate.theta if isinstance(self.rule, Greedy) else None
+
     def update(self, state: LearningState, statistics: GramStatistics) -> LearningState:
-        """Remember a block and estimate anew."""
+        """Remember a block and estimate anew, or bring the estimate up to date."""
         remembered = self._recall(state.statistics, statistics)
-        if isinstance(self.estimator, Refits):
-            return LearningState(remembered, self.estimator.refit(remembered, state.estimate))
-        return LearningState(remembered, self.estimator.fit(remembered))
+        if self._refits is None:
+            return LearningState(remembered, self.estimator.fit(remembered))
+        added = statistics if self.memory == "all" else None
+        return LearningState(remembered, self._refits.refit(remembered, state.estimate, added))
+
+    @cached_property
+    def _refits(self) -> Refits | None:
+        return self.estimator if isinstance(self.estimator, Refits) else None
 
     def _recall(self, old: GramStatistics, new: GramStatistics) -> GramStatistics:
         if self.memory == "epoch":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posse.validation import Array
 
 
 class Policy(Protocol):
@@ -30,3 +32,11 @@ class Policy(Protocol):
 
     def update(self, state: Any, statistics: Any) -> Any:
         """Return the state after a block whose rounds are summarised in `statistics`."""
+
+
+@runtime_checkable
+class FollowsTheta(Policy, Protocol):
+    """A policy that may play greedily by one theta through each block, which allows for shortcuts."""
+
+    def theta_of(self, state: Any) -> Array | None:
+        """Return the theta (T, d) that the next block maximises; always None if it chooses otherwise."""

@@ -37,6 +37,10 @@ class Random:
         """Choose among ties."""
         return actions.argmax(state, rng)
 
+    def theta_of(self, state: Array) -> Array:
+        """Return theta = 0."""
+        return state
+
     def update(self, state: Array, statistics: GramStatistics) -> Array:
         """Learn nothing."""
         return state

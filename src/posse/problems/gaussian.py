@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.actions import FiniteActions
+from posse.kernels import standard_normal
 from posse.linalg import random_matrices
 from posse.problems.linear import FiniteLinearTasks
 from posse.problems.parameters import MOST, draw_parameters
@@ -113,11 +114,25 @@ class GaussianProblem(FiniteLinearTasks):
 
     def actions(self, n_rounds: int, rng: np.random.Generator) -> FiniteActions:
         """Draw K arms from N(0, Sigma_t) for each round and task."""
-        arms = rng.standard_normal((n_rounds, self.n_tasks, self.n_arms, self.dim))
+        return FiniteActions(
+            self.colour(standard_normal((n_rounds, self.n_tasks, self.n_arms, self.dim), rng))
+        )
+
+    def colour(self, normal: Array) -> Array:
+        """Turn rows (..., T, m, d) that are N(0, I) into rows that are N(0, Sigma_t): z -> L_t z.
+
+        The array may be written over.
+        """
         if isinstance(self.covariance, str):
-            arms *= self._covariance_root
-            return FiniteActions(arms)
-        return FiniteActions(arms @ np.swapaxes(self._covariance_root, -1, -2))
+            normal *= self._covariance_root
+            return normal
+        return np.asarray(normal @ np.swapaxes(self._covariance_root, -1, -2))
+
+    def whiten(self, theta: Array) -> Array:
+        """Return L_t'theta_t, (T, d): what rewards are linear in, if arms are written as L_t z."""
+        if isinstance(self.covariance, str):
+            return np.asarray(theta * self._covariance_root)
+        return np.asarray((theta[:, None, :] @ self._covariance_root)[:, 0])
 
     @cached_property
     def _covariance_root(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from posse.kernels import standard_normal
 from posse.validation import Array
 
 NOISE_KINDS = ("gaussian", "uniform", "rademacher")
@@ -12,7 +13,7 @@ NOISE_KINDS = ("gaussian", "uniform", "rademacher")
 def draw_noise(kind: str, n_rounds: int, n_tasks: int, rng: np.random.Generator) -> Array:
     """Draw noise round by round, (n, T); "uniform" is on [-sqrt(3), sqrt(3)]."""
     if kind == "gaussian":
-        return rng.standard_normal((n_rounds, n_tasks))
+        return standard_normal((n_rounds, n_tasks), rng)
     uniform = 2.0 * rng.random((n_rounds, n_tasks)) - 1.0
     return np.sqrt(3.0) * uniform if kind == "uniform" else np.where(uniform < 0, -1.0, 1.0)
 
