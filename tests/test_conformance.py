@@ -127,6 +127,9 @@ class FlawedPolicy(Random):
             return np.zeros(actions.arms.shape[:2], dtype=np.intp)
         return actions.argmax(state, rng)
 
+    def theta_of(self, state: Array) -> Array:
+        return state + 1.0 if self.flaw == "boasts" else state
+
     def update(self, state: Array, statistics: GramStatistics) -> Array:
         if self.flaw == "mutates":
             state += statistics.moment
@@ -140,6 +143,7 @@ class FlawedPolicy(Random):
         ("moody", "equal choices"),
         ("blind", "must be an arm on offer"),
         ("mutates", "new state"),
+        ("boasts", "theta of theta_of"),
     ],
 )
 def test_flawed_policies_are_caught(flaw: str, message: str) -> None:

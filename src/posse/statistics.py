@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from posse.kernels import outer_products
 from posse.validation import Array, check_array, check_finite, check_integer, check_number
 
+# Up to this many features a product of few rows is faster by a loop than by a call to BLAS for each task.
+SMALL = 128
+
 
 @dataclass(frozen=True, eq=False)
 class GramStatistics:
@@ -102,6 +105,7 @@ class GramStatistics:
         rows = None
         if 0 < 2 * len(x) <= x.shape[2]:
             rows = x if weights is None else np.sqrt(w)[..., None] * x
+        if rows is not None and x.shape[2] <= SMALL:
             gram = np.empty((*x.shape[1:], x.shape[2]))
             outer_products(rows, gram)
             moment = np.einsum("nti,nt->ti", weighted, y)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from posse.actions import Actions, FiniteActions
-from posse.estimators import Estimator
-from posse.policies import Policy
+from posse.estimators import Estimator, Refits
+from posse.policies import FollowsTheta, Policy
 from posse.problems import Problem, deal_actions
 from posse.statistics import GramStatistics
 from posse.validation import Array, BoolArray
@@ -67,6 +67,13 @@ def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = 
     theta = estimator.fit(ordinary).theta
     _assert_same(ordinary, before, "fit must not change the statistics")
     assert np.array_equal(theta, estimator.fit(ordinary).theta), "two fits to the same data must be equal"
+    if isinstance(estimator, Refits):
+        early, added = (
+            GramStatistics.of(features[rows], rewards[rows]) for rows in (slice(39), slice(39, 40))
+        )
+        again = estimator.refit(early + added, estimator.fit(early), added).theta
+        assert again.shape == (n_tasks, dim), f"theta of a refit must be {(n_tasks, dim)}, is {again.shape}"
+        assert np.isfinite(again).all(), f"theta of a refit must be finite, is {again}"
     order = np.roll(np.arange(n_tasks), 1)
     shuffled = estimator.fit(ordinary.take(order)).theta
     gap = np.abs(shuffled - theta[order]).max() / np.abs(theta).max()
@@ -84,7 +91,8 @@ def check_policy(
     """Check that a policy keeps its promises.
 
     Its blocks cover every horizon; it chooses only actions on offer, equally for equal random
-    numbers; and updating leaves the old state usable: the old state still plays as it did.
+    numbers; if it says by which theta it plays, it does; and updating leaves the old state usable: the old
+    state still plays as it did.
 
     Parameters
     ----------
@@ -120,7 +128,11 @@ def check_policy(
     )
     data = policy.statistics.of(played, rng.standard_normal(played.shape[:2]))
     new = policy.update(old, data)
-    policy.select(new, offered, np.random.default_rng(1))
+    chosen = policy.select(new, offered, np.random.default_rng(1))
+    theta = policy.theta_of(new) if isinstance(policy, FollowsTheta) else None
+    if theta is not None:
+        best = offered.argmax(theta, np.random.default_rng(1))
+        assert np.array_equal(chosen, best), "select must maximise <x, theta> for the theta of theta_of"
     after = policy.select(old, offered, np.random.default_rng(1))
     assert np.array_equal(before, after), "update must return a new state and leave the old one alone"
 
