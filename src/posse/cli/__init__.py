@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from posse.cli import compare, listing, reproduce, simulate
+from posse.cli import compare, listing, reproduce, simulate, theory
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 app.command()(reproduce.reproduce)
 app.command()(compare.compare)
 app.command()(simulate.simulate)
+app.command()(theory.theory)
 app.command("list")(listing.list_names)
 
 
@@ -35,6 +36,7 @@ def options(
     `posse reproduce` runs the paper's experiments and writes a page with figures and verdicts.
     `posse compare` runs a suite of scenarios and writes a page that shows who wins where, by how much.
     `posse simulate` compares policies on a problem in one line.
+    `posse theory` says what the paper's theorems expect of a problem's size.
     `posse list` shows the names to use.
     """
 

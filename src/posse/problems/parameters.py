@@ -6,10 +6,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.linalg import haar_basis, unit_vectors
-from posse.validation import Array, check_array, check_choice, check_integer
+from posse.validation import Array, IntArray, check_array, check_choice, check_integer
 
 MOST = 10**9  # beyond this no array could be made
-STRUCTURES = ("low-rank", "unrelated", "outliers", "approximate", "common-mean")
+STRUCTURES = (
+    "low-rank",
+    "unrelated",
+    "outliers",
+    "approximate",
+    "common-mean",
+    "groups",
+    "half-axes",
+    "orthogonal-groups",
+)
+# Those of the proofs of the lower bounds.
+WORST = ("groups", "half-axes", "orthogonal-groups")
+# The lengths to which the prior of a lower bound is confined.
+LEAST_LENGTH, LARGEST_LENGTH = 0.09, 3.0
 # every so many tasks one is an outlier
 OUTLIER_STEP = 5
 # the length of a task's own part beside one of length 1 that it shares
@@ -27,13 +40,13 @@ def draw_parameters(
     basis: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Draw theta (T, d) of a structure, all rows of length 1 unless weights are given.
+    """Draw theta (T, d) of a structure; rows have length 1 unless weights are given, or it is said below.
 
     Parameters
     ----------
     owner : str
         Named in messages about the other arguments.
-    structure : {"low-rank", "unrelated", "outliers", "approximate", "common-mean"}
+    structure : one of STRUCTURES
         Below, B is Haar-distributed, w_t is uniform on the unit sphere of R^k, and u_t and m are uniform
         on the unit sphere of R^d.
 
@@ -42,10 +55,19 @@ def draw_parameters(
         - "outliers": B w_t, but u_t in the tasks 0, 5, 10, ...
         - "approximate": B w_t + 0.3 u_t, scaled to length 1.
         - "common-mean": m + 0.3 u_t, scaled to length 1, with one m for all tasks.
+
+        And the instances in the proofs of the paper's lower bounds, where mu_m is N(0, I/m) confined to
+        lengths from 0.09 to 3, and k groups are of equal size, or nearly:
+
+        - "groups": all tasks of a group have one u, and groups have nothing in common. (Theorem 2)
+        - "half-axes": the first half of the tasks are B's columns, in k groups; the others B w_t with
+          w_t ~ mu_k. (Theorem 4, first term)
+        - "orthogonal-groups": all tasks of group i have one phi_i, drawn as mu_(d-i+1) in the orthogonal
+          complement of those before it. (Theorem 4, second term)
     n_tasks, dim, rank : int
         T, d and k. Where there is no B, in "unrelated" and "common-mean", `rank` is ignored.
     basis, weights : optional
-        B (d, k) and W (T, k), if they are not to be drawn; only where there is a B.
+        B (d, k) and W (T, k), if they are not to be drawn; only for the structures around B w_t.
 
     Examples
     --------
@@ -55,13 +77,16 @@ def draw_parameters(
     (4, 2)
     """
     check_choice(f"`structure` of {owner}", structure, STRUCTURES)
-    if structure in ("unrelated", "common-mean"):
+    if structure in ("unrelated", "common-mean", *WORST):
         _check_sizes(owner, n_tasks, dim)
         for name, factor in {"basis": basis, "weights": weights}.items():
             if factor is not None:
                 raise ValueError(
                     f"`{name}` of {owner} must be None for structure={structure!r}. Got {factor!r}."
                 )
+        if structure in WORST:
+            _check_rank(owner, rank, n_tasks, dim)
+            return _draw_worst(structure, n_tasks, dim, rank, rng)
         if structure == "unrelated":
             return unit_vectors(n_tasks, dim, rng)
         mean = unit_vectors(1, dim, rng)
@@ -90,8 +115,7 @@ def draw_low_rank(
     `owner` is named in messages about the other arguments.
     """
     _check_sizes(owner, n_tasks, dim)
-    most = f"min(dim={dim}, n_tasks={n_tasks})"
-    check_integer(f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=most)
+    _check_rank(owner, rank, n_tasks, dim)
     drawn_basis = haar_basis(dim, rank, rng)
     drawn_weights = unit_vectors(n_tasks, rank, rng)
     B = drawn_basis if basis is None else check_array(f"`basis` of {owner}", basis, (dim, rank))
@@ -102,6 +126,45 @@ def draw_low_rank(
 def _check_sizes(owner: str, n_tasks: int, dim: int) -> None:
     check_integer(f"`n_tasks` of {owner}", n_tasks, 1, MOST)
     check_integer(f"`dim` of {owner}", dim, 1, MOST)
+
+
+def _check_rank(owner: str, rank: int, n_tasks: int, dim: int) -> None:
+    most = f"min(dim={dim}, n_tasks={n_tasks})"
+    check_integer(f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=most)
+
+
+def _draw_worst(structure: str, n_tasks: int, dim: int, rank: int, rng: np.random.Generator) -> Array:
+    if structure == "groups":
+        return unit_vectors(rank, dim, rng)[_groups(n_tasks, rank)]
+    if structure == "half-axes":
+        half = n_tasks // 2
+        axes = np.eye(rank)[_groups(half, rank)]
+        weights = np.vstack([axes, confined_normal(n_tasks - half, rank, rng)])
+        return np.asarray(weights @ haar_basis(dim, rank, rng).T)
+    basis = np.zeros((dim, 0))
+    lengths = []
+    for taken in range(rank):
+        left = np.linalg.qr(basis, mode="complete")[0][:, taken:]
+        phi = left @ confined_normal(1, dim - taken, rng)[0]
+        lengths.append(np.linalg.norm(phi))
+        basis = np.column_stack([basis, phi / lengths[-1]])
+    return np.asarray((basis * lengths).T[_groups(n_tasks, rank)])
+
+
+def _groups(n_tasks: int, n_groups: int) -> IntArray:
+    """Return the group of each task, in order, (T,)."""
+    return np.asarray(np.arange(n_tasks) * n_groups // max(n_tasks, 1), dtype=np.intp)
+
+
+def confined_normal(n: int, dim: int, rng: np.random.Generator) -> Array:
+    """Draw rows (n, d) of N(0, I/d), given that their lengths lie between 0.09 and 3."""
+    rows = np.empty((n, dim))
+    wanting = np.arange(n)
+    while wanting.size:
+        rows[wanting] = rng.standard_normal((wanting.size, dim)) / np.sqrt(dim)
+        lengths = np.linalg.norm(rows[wanting], axis=1)
+        wanting = wanting[(lengths < LEAST_LENGTH) | (lengths > LARGEST_LENGTH)]
+    return rows
 
 
 def _rescaled(rows: Array) -> Array:
