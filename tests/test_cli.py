@@ -92,6 +92,12 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
         ),
         (["--policy", "pege"], "PEGE plays ellipsoids, infinite action sets. Got FiniteActions."),
         (["--jobs", "0"], "--jobs must be an integer of at least 1. Got 0."),
+        (["--engine", "dusk"], "engine must be one of local, dask. Got 'dusk'. Did you mean 'dask'?"),
+        (
+            ["--address", "localhost:8786"],
+            "address is for the engine dask, which is not used. Got 'localhost:8786'.",
+        ),
+        (["--engine", "dask", "--address", "localhost"], "address must be HOST:PORT, such as 10.0.0.5:8786."),
         (["--noise", "cauchy"], "Got 'cauchy'."),
         (["--plot", "picture.txt"], "--plot must end in one of .png, .svg, .pdf. Got 'picture.txt'."),
         (["--plot", "no-such-folder/a.png"], "--plot must lie in a folder that exists."),

@@ -182,7 +182,7 @@ def test_warnings_are_kept_and_versions_recorded(tmp_path: Path, monkeypatch: py
     assert manifest["parameters"]["horizon"] == 60
 
 
-def test_large_runs_of_a_seed_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_runs_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
     play = Run.play
 
@@ -193,7 +193,7 @@ def test_large_runs_of_a_seed_come_first(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Run, "play", spy)
     run_experiments([SMALL], seeds=2, out=tmp_path)
     assert [(name.split(",")[2], name.split(",")[4]) for name in played] == [
-        ("n_tasks=4", "seed=0"), ("n_tasks=3", "seed=0"), ("n_tasks=4", "seed=1"), ("n_tasks=3", "seed=1"),
+        ("n_tasks=4", "seed=0"), ("n_tasks=4", "seed=1"), ("n_tasks=3", "seed=0"), ("n_tasks=3", "seed=1"),
     ]  # fmt: skip
 
 
@@ -206,13 +206,17 @@ def test_one_failed_experiment_does_not_hide_another(tmp_path: Path) -> None:
         assert json.loads((tmp_path / name / "manifest.json").read_text())["failures"]
 
 
-def test_a_full_disk_stops_the_grid_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_full_disk_stops_the_grid_at_once(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(self: pl.DataFrame, path: Path) -> None:
         raise pl.exceptions.ComputeError("No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     with pytest.raises(OSError, match=r"cannot be written: No space left on device"):
-        run_experiments([SMALL], seeds=1, out=tmp_path)
+        run_experiments([SMALL], seeds=3, out=tmp_path, jobs=jobs)
+    assert not run_files(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +263,7 @@ def test_a_killed_worker_is_explained(tmp_path: Path) -> None:
             import os, signal, sys
             from pathlib import Path
             from posse.experiments import GridError
-            from posse.experiments.grid import _in_parallel
+            from posse.experiments.engines import in_parallel
 
             def die(number):
                 if number == 3:
@@ -267,7 +271,7 @@ def test_a_killed_worker_is_explained(tmp_path: Path) -> None:
                 return number
 
             try:
-                list(_in_parallel(die, [(i,) for i in range(6)], 2))
+                list(in_parallel(die, [(i,) for i in range(6)], jobs=2))
             except GridError as error:
                 print(error)
                 sys.exit(7)

@@ -141,6 +141,13 @@ def regret_against_rank(table: pl.DataFrame) -> pl.DataFrame:
     return summarise(final_rounds(table), by=["policy"]).with_columns(told.alias("rank"))
 
 
+def level_lines(data: pl.DataFrame) -> pl.DataFrame:
+    """Return regret against rank as curves: MLinGreedy's, and level ones of policies without a rank."""
+    ranked = data.filter(pl.col("rank").is_not_null()).with_columns(pl.lit("mlingreedy").alias("policy"))
+    level = data.filter(pl.col("rank").is_null()).drop("rank").join(ranked.select("rank"), how="cross")
+    return pl.concat([ranked, level.select(ranked.columns)]).sort("rank")
+
+
 def draw_regret_against_rank(data: pl.DataFrame, title: str) -> Figure:
     """Draw MLinGreedy's regret against the rank it is told; policies without a rank are level lines."""
     figure, panels = _panels([None], title)

@@ -14,10 +14,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from posse.catalogue import POLICIES
+from posse.charts import embed
 from posse.experiments import COMPARISONS, FIGURES, Claim, Scenario, compare_scenarios, headlines
 from posse.files import write_atomically
 from posse.plots import draw_comparison, save
 from posse.results import final_rounds, summarise, write_json
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing: as an image for print, and as a chart to explore."""
+
+    image: str
+    caption: str
+    chart: str
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,7 @@ class Section:
     name: str
     title: str
     claims: tuple[Claim, ...]
-    images: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[Picture, ...] = ()
     policies: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     rows: tuple[Mapping[str, Any], ...] = ()
@@ -70,7 +80,12 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
     decided = {name: [asdict(claim) for claim in items] for name, items in claims.items()}
     write_json(out / "claims.json", decided)
     path = out / "report.html"
-    _write_page(path, sections=sections, command=command, minutes=minutes)
+    charts = {
+        f"{name}-{drawing.stem}": drawing.explore(table)
+        for name, table in tables.items()
+        for drawing in FIGURES[name].drawings
+    }
+    _write_page(path, sections=sections, charts=embed(charts), command=command, minutes=minutes)
     return Report(path, claims)
 
 
@@ -140,8 +155,12 @@ def _save_and_embed(picture: Figure, stem: Path) -> str:
 
 def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
     figure = FIGURES[name]
-    images = tuple(
-        (_save_and_embed(drawing.draw(table, figure.title), out / name / drawing.stem), drawing.caption)
+    pictures = tuple(
+        Picture(
+            _save_and_embed(drawing.draw(table, figure.title), out / name / drawing.stem),
+            drawing.caption,
+            f"{name}-{drawing.stem}",
+        )
         for drawing in figure.drawings
     )
     settings = {
@@ -153,7 +172,7 @@ def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
         name=name,
         title=figure.title,
         claims=tuple(decide(table) for decide in figure.claims),
-        images=images,
+        pictures=pictures,
         policies=figure.experiment.policies,
         columns=figure.columns,
         rows=tuple(_cells(table, list(figure.columns))),

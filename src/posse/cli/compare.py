@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from posse.cli.shared import CORES, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
-from posse.experiments import SCENARIOS, Scenario, headlines, saved_results
+from posse.cli.shared import CORES, Address, Engine, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
+from posse.experiments import SCENARIOS, Scenario, check_engine, headlines, saved_results
 from posse.report import write_comparison
 from posse.validation import check_choice, check_integer
 
@@ -32,6 +32,8 @@ def compare(
     ] = False,
     seeds: Seeds = None,
     jobs: Jobs = CORES,
+    engine: Engine = "local",
+    address: Address = None,
     out: Out = Path("results"),
 ) -> None:
     """Run a suite of scenarios; show each policy's regret relative to the best that learns tasks alone.
@@ -56,10 +58,13 @@ def compare(
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
         )
+        check_engine(engine, address)
         check_integer("--jobs", jobs, 1)
         clock = time.perf_counter()
         experiments = [SCENARIOS[name].experiment for name in names]
-        tables = play_grid(names, experiments, seeds=n_seeds, jobs=jobs, out=out)
+        tables = play_grid(
+            names, experiments, seeds=n_seeds, jobs=jobs, engine=engine, address=address, out=out
+        )
         shown = []
         for scenario in SCENARIOS.values():
             experiment = scenario.experiment

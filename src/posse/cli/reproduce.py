@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from posse.cli.shared import CORES, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
+from posse.cli.shared import CORES, Address, Engine, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
 from posse.data import IMAGE_SETS
-from posse.experiments import FIGURES, ON_IMAGES, saved_results, variant
+from posse.experiments import FIGURES, ON_IMAGES, check_engine, saved_results, variant
 from posse.report import write_report
 from posse.validation import check_choice, check_integer
 
@@ -39,6 +39,8 @@ def reproduce(
         ),
     ] = None,
     jobs: Jobs = CORES,
+    engine: Engine = "local",
+    address: Address = None,
     out: Out = Path("results"),
 ) -> None:
     """Run the paper's experiments; write figures, verdicts and a page.
@@ -63,10 +65,13 @@ def reproduce(
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
         )
+        check_engine(engine, address)
         check_integer("--jobs", jobs, 1)
         clock = time.perf_counter()
         experiments = [FIGURES[name].experiment for name in names]
-        tables = play_grid(names, experiments, seeds=n_seeds, jobs=jobs, out=out)
+        tables = play_grid(
+            names, experiments, seeds=n_seeds, jobs=jobs, engine=engine, address=address, out=out
+        )
         for name in FIGURES.keys() - set(names):
             earlier = saved_results(FIGURES[name].experiment, out)
             if earlier is not None:

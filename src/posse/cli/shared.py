@@ -24,11 +24,26 @@ from rich.progress import (
 
 from posse.catalogue import PROBLEMS
 from posse.data import DataError, load_images
-from posse.experiments import Experiment, GridError, run_experiments
+from posse.experiments import ENGINES, Experiment, GridError, run_experiments
 from posse.experiments import Progress as GridProgress
 
 CORES = os.cpu_count() or 1
 Jobs = Annotated[int, typer.Option(help="Processes to use.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help=f"Where runs are played: {' or '.join(ENGINES)}. local is processes of this machine; dask is a "
+        "Dask cluster, which plays a run again if its worker dies."
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Scheduler of the Dask cluster, whose workers take the place of --jobs (default: a cluster of "
+        "--jobs processes on this machine).",
+    ),
+]
 Out = Annotated[Path, typer.Option(help="Folder for results.")]
 Seeds = Annotated[int | None, typer.Option(help="Seeds per setting, instead of --quick or --full.")]
 
@@ -89,7 +104,14 @@ def kept_in(out: Path) -> str:
 
 
 def play_grid(
-    names: Sequence[str], experiments: Sequence[Experiment], *, seeds: int, jobs: int, out: Path
+    names: Sequence[str],
+    experiments: Sequence[Experiment],
+    *,
+    seeds: int,
+    jobs: int,
+    engine: str,
+    address: str | None,
+    out: Path,
 ) -> dict[str, pl.DataFrame]:
     """Play what is not yet played of some experiments under a progress bar, and return their tables."""
     used = fetch_images(experiment.problem for experiment in experiments)
@@ -102,4 +124,6 @@ def play_grid(
             runs = f"{state.runs}/{state.total_runs} runs"
             bar.update(task, completed=state.work, total=state.total_work, runs=runs)
 
-        return run_experiments(experiments, seeds=seeds, out=out, jobs=jobs, on_progress=show)
+        return run_experiments(
+            experiments, seeds=seeds, out=out, jobs=jobs, engine=engine, address=address, on_progress=show
+        )

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from posse.catalogue import POLICIES, PROBLEMS
-from posse.cli.shared import CORES, Jobs, errors, fetch_images, plain_errors, progress_bar
-from posse.experiments import Experiment, play_seeds
+from posse.cli.shared import CORES, Address, Engine, Jobs, errors, fetch_images, plain_errors, progress_bar
+from posse.experiments import Experiment, check_engine, play_seeds
 from posse.plots import draw_regret_against_round, regret_against_round, save
 from posse.problems.digits import SCALINGS
 from posse.problems.gaussian import COVARIANCES
@@ -128,6 +128,8 @@ def simulate(
         int, typer.Option(help="Number of seeds: each draws a new problem, or new rounds of the same images.")
     ] = 8,
     jobs: Jobs = CORES,
+    engine: Engine = "local",
+    address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw regret against round into a .png, .svg or .pdf file.")
@@ -146,6 +148,7 @@ def simulate(
             raise ValueError(f"--exponent is for the policy e2tc, which is not played. Got {exponent}.")
         check_integer("--rounds", rounds, 1)
         check_integer("--seeds", seeds, 1)
+        check_engine(engine, address)
         check_integer("--jobs", jobs, 1)
         if plot is not None:
             check_plot_path(plot)
@@ -178,7 +181,9 @@ def simulate(
             def show(done: int) -> None:
                 bar.update(task, completed=done, runs=f"{done}/{seeds} seeds")
 
-            table = play_seeds(experiment, seeds=seeds, jobs=jobs, on_progress=show)
+            table = play_seeds(
+                experiment, seeds=seeds, jobs=jobs, engine=engine, address=address, on_progress=show
+            )
         final = final_rounds(table)
         seconds = dict(
             summarise(final, by=["policy"], value="seconds").select("policy", "seconds").iter_rows()

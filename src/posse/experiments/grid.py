@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import platform
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import polars as pl
-from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
+from posse.experiments.engines import GivenUp, GridError, check_engine, in_parallel
 from posse.policies import DoublyExponential, Policy
 from posse.problems import Problem
 from posse.results import write_json, write_table
@@ -29,10 +29,6 @@ OPTIONS = tuple(item.name for item in fields(PolicyOptions))
 STATISTICS_VALUES = 2**26
 # The columns of a run, beside its settings.
 MEASURED = ("policy", "round", "regret_per_task", "seconds")
-
-
-class GridError(RuntimeError):
-    """Some runs could not be played or saved; those that were finished are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +164,8 @@ def play_seeds(
     *,
     seeds: int,
     jobs: int = 1,
+    engine: str = "local",
+    address: str | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> pl.DataFrame:
     """Play an experiment in memory, saving nothing, and return its table.
@@ -179,6 +177,12 @@ def play_seeds(
         Seeds 0, ..., seeds - 1 of each cell.
     jobs : int
         Processes to use.
+    engine : str
+        "local" for processes of this machine, "dask" for a Dask cluster, which plays a run again if its
+        worker dies. It needs `posse[cluster]`.
+    address : str, optional
+        HOST:PORT of the cluster's scheduler; its workers then take the place of `jobs`. By default the
+        cluster is `jobs` processes of this machine.
     on_progress : callable, optional
         Told the number of runs done after each of them.
 
@@ -191,13 +195,18 @@ def play_seeds(
     """
     check_integer("`seeds`", seeds, 1)
     check_integer("`jobs`", jobs, 1)
+    check_engine(engine, address)
     runs = [Run(experiment, cell, seed) for cell in experiment.cells for seed in range(seeds)]
     for run in runs[::seeds]:
         run.check()
     tables: list[pl.DataFrame] = []
-    for table in _in_parallel(Run.play, [(run,) for run in runs], jobs):
-        tables.append(table)
-        on_progress(len(tables))
+    calls = [(run,) for run in runs]
+    with closing(in_parallel(Run.play, calls, jobs=jobs, engine=engine, address=address)) as results:
+        for table in results:
+            if isinstance(table, GivenUp):
+                raise GridError(f"the run {table.arguments[0].id} could not be played: {table.reason}.")
+            tables.append(table)
+            on_progress(len(tables))
     return pl.concat(tables).sort([*experiment.cells[0], "seed"], maintain_order=True)
 
 
@@ -207,6 +216,8 @@ def run_experiments(
     seeds: int,
     out: Path,
     jobs: int = 1,
+    engine: str = "local",
+    address: str | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> dict[str, pl.DataFrame]:
     """Play what is not yet played of some experiments, and return their tables by name.
@@ -224,25 +235,40 @@ def run_experiments(
         Results go to a folder per experiment: `runs/`, `results.parquet` and `manifest.json`.
     jobs : int
         Processes to use.
+    engine : str
+        "local" for processes of this machine, "dask" for a Dask cluster, which plays a run again if its
+        worker dies. It needs `posse[cluster]`.
+    address : str, optional
+        HOST:PORT of the cluster's scheduler; its workers then take the place of `jobs`. By default the
+        cluster is `jobs` processes of this machine.
     on_progress : callable, optional
         Told after every run.
     """
     check_integer("`seeds`", seeds, 1)
     check_integer("`jobs`", jobs, 1)
+    check_engine(engine, address)
     for experiment in experiments:
         _claim_folder(experiment, out)
     runs = [Run(e, cell, seed) for e in experiments for seed in range(seeds) for cell in e.cells]
     waiting = [run for run in runs if not run.path(out).exists()]
-    waiting.sort(key=lambda run: (run.seed, -run.work))
+    waiting.sort(key=lambda run: -run.work)  # short runs come last, and fill all processes to the end
     total_work = sum(run.work for run in runs)
     work = total_work - sum(run.work for run in waiting)
     done = len(runs) - len(waiting)
     on_progress(Progress(done, len(runs), work, total_work))
     outcomes: list[_Outcome] = []
-    for outcome in _in_parallel(_play_and_save, [(run, out) for run in waiting], jobs):
-        outcomes.append(outcome)
-        work, done = work + outcome.run.work, done + 1
-        on_progress(Progress(done, len(runs), work, total_work))
+    calls = [(run,) for run in waiting]
+    with closing(in_parallel(_play, calls, jobs=jobs, engine=engine, address=address)) as results:
+        for result in results:
+            if isinstance(result, GivenUp):
+                outcome, table = _Outcome(result.arguments[0], result.reason), None
+            else:
+                outcome, table = result
+            if table is not None:
+                write_table(outcome.run.path(out), table)
+            outcomes.append(outcome)
+            work, done = work + outcome.run.work, done + 1
+            on_progress(Progress(done, len(runs), work, total_work))
     for experiment in experiments:
         _complete_manifest(experiment, seeds, out, [o for o in outcomes if o.run.experiment == experiment])
     failed = [outcome for outcome in outcomes if outcome.error is not None]
@@ -265,34 +291,21 @@ def saved_results(experiment: Experiment, out: Path) -> pl.DataFrame | None:
     return None
 
 
-def _in_parallel(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
-    """Yield the results of some calls as they come."""
-    parallel = joblib.Parallel(n_jobs=min(jobs, max(1, len(calls))), return_as="generator_unordered")
-    try:
-        yield from parallel(joblib.delayed(function)(*call) for call in calls)
-    except BrokenProcessPool:
-        raise GridError(
-            "a worker process died (killed, or out of memory). Runs that were saved are kept, and the same "
-            "command plays the rest. Fewer --jobs need less memory."
-        ) from None
-
-
 @dataclass(frozen=True)
 class _Outcome:
     run: Run
-    error: str | None
-    warnings: tuple[str, ...]
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
-def _play_and_save(run: Run, out: Path) -> _Outcome:
+def _play(run: Run) -> tuple[_Outcome, pl.DataFrame | None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             table = run.play()
         except Exception as failure:  # a failed run is reported, and must not take the others along
-            return _Outcome(run, f"{type(failure).__name__}: {failure}", ())
-    write_table(run.path(out), table)
-    return _Outcome(run, None, tuple(sorted({str(warning.message) for warning in caught})))
+            return _Outcome(run, f"{type(failure).__name__}: {failure}"), None
+    return _Outcome(run, warnings=tuple(sorted({str(warning.message) for warning in caught}))), table
 
 
 def _parameters(experiment: Experiment) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure as MatplotlibFigure
 
-from posse import plots
+from posse import charts, plots
 from posse.data import IMAGE_SETS
 from posse.experiments import ellipsoid_claims, finite_claims, image_claims
 from posse.experiments.claims import Claim
@@ -27,11 +28,14 @@ class Drawing:
         Names its files.
     draw : callable
         Takes the long table and a title.
+    explore : callable
+        Makes the panels of a chart of the same, for browsers.
     caption : str
     """
 
     stem: str
     draw: Callable[[pl.DataFrame, str], MatplotlibFigure]
+    explore: Callable[[pl.DataFrame], list[Any]]
     caption: str
 
 
@@ -80,6 +84,14 @@ def by_tasks_and_rounds(*, log_regret: bool = False) -> tuple[Drawing, ...]:
             lambda table, title: plots.draw_regret_against_tasks(
                 plots.regret_against_tasks(table), title, log_regret=log_regret
             ),
+            lambda table: charts.curves_chart(
+                plots.regret_against_tasks(table),
+                x="n_tasks",
+                xlabel="number of tasks T",
+                ylabel="regret per task",
+                panel="rank",
+                log_y=log_regret,
+            ),
             "Regret per task after all rounds against the number of tasks. Bars are 95 % intervals over "
             "seeds.",
         ),
@@ -88,9 +100,17 @@ def by_tasks_and_rounds(*, log_regret: bool = False) -> tuple[Drawing, ...]:
             lambda table, title: plots.draw_regret_against_round(
                 plots.regret_against_round(table), f"{title}, T = {max(table['n_tasks'])}"
             ),
+            _explore_rounds,
             "Regret per task up to round n, at the largest T. Bands are 95 % intervals over seeds.",
         ),
     )
+
+
+def _explore_rounds(table: pl.DataFrame) -> list[Any]:
+    data = plots.regret_against_round(table)
+    panel = "rank" if "rank" in data.columns else None
+    ylabel = "regret per task up to round n"
+    return charts.curves_chart(data, x="round", xlabel="round n", ylabel=ylabel, panel=panel, log_y=True)
 
 
 def synthetic(name: str, dim: int) -> Figure:
@@ -179,6 +199,13 @@ def class_pairs(name: str, n_classes: int, images: str) -> Figure:
             Drawing(
                 "regret-by-rank",
                 lambda table, title: plots.draw_regret_against_rank(plots.regret_against_rank(table), title),
+                lambda table: charts.curves_chart(
+                    plots.level_lines(plots.regret_against_rank(table)),
+                    x="rank",
+                    xlabel="rank k that MLinGreedy is told",
+                    ylabel="regret per task",
+                    log_y=True,
+                ),
                 "Regret per task after all rounds against the rank. Bars and bands are 95 % intervals over "
                 "seeds.",
             ),
@@ -187,6 +214,7 @@ def class_pairs(name: str, n_classes: int, images: str) -> Figure:
                 lambda table, title: plots.draw_regret_against_round(
                     plots.regret_against_round(table), title
                 ),
+                _explore_rounds,
                 "Regret per task up to round n. Epochs end after 100, 1000 and 3162 rounds. Bands are 95 % "
                 "intervals over seeds. With k = T, MLinGreedy and NaiveGreedy are one curve.",
             ),
@@ -230,6 +258,13 @@ def margin(name: str, images: str) -> Figure:
                 "error-by-rounds",
                 lambda table, title: plots.draw_error_against_rounds(
                     plots.error_against_rounds(table), title, dim=dim
+                ),
+                lambda table: charts.curves_chart(
+                    plots.error_against_rounds(table),
+                    x="explore",
+                    y="error",
+                    xlabel="round n after which the estimate is made",
+                    ylabel="share of wrong choices afterwards",
                 ),
                 "Share of wrong choices of greedy play by an estimate that is made after n rounds, in those "
                 f"from there to N = {5 * dim}. Bars are 95 % intervals over seeds.",
