@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 OUT ?= results
 
-.PHONY: setup reproduce test lint docs bench clean help
+.PHONY: setup reproduce test lint docs bench bench-peers clean help
 
 help:            ## show this list
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.installed  ## make .venv and install posse into it
 
@@ -38,5 +38,8 @@ docs: setup      ## build the documentation into site/
 bench: setup     ## measure the solvers and the simulator, as ratios taken in one run
 	$(BIN)/python -m benchmarks
 
+bench-peers: setup ## measure posse beside other bandit libraries, installed into .venv-peers (a quarter of an hour)
+	$(BIN)/python -m benchmarks.peers
+
 clean:           ## remove what make made
-	rm -rf $(VENV) site results
+	rm -rf $(VENV) .venv-peers site results

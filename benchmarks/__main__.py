@@ -18,8 +18,10 @@ def everything(context: typer.Context) -> None:
     """Measure everything, if no part is named."""
     if context.invoked_subcommand is None:
         low_rank_speed()
+        low_rank_scale()
         low_rank_wide()
         factor_prior_speed()
+        factor_prior_scale()
         simulator()
         low_rank_quality()
 
@@ -44,6 +46,13 @@ def low_rank_speed(
 
 
 @app.command()
+def low_rank_scale(repeats: Annotated[int, typer.Option(help="Times each is fitted.")] = 3) -> None:
+    """Time LowRank for a thousand to a hundred thousand tasks, and measure memory."""
+    for table in low_rank.scale(repeats):
+        console.print(table)
+
+
+@app.command()
 def low_rank_wide(
     repeats: Annotated[int, typer.Option(help="Times LowRank is fitted.")] = 1,
     max_iter: Annotated[int, typer.Option(help="Iterations that L-BFGS may take.")] = 5000,
@@ -62,6 +71,14 @@ def factor_prior_speed(
     console.print(factor_prior.speed(repeats))
     if wide:
         console.print(factor_prior.wide(1))
+
+
+@app.command()
+def factor_prior_scale(
+    most: Annotated[int, typer.Option(help="The largest number of tasks.")] = 100_000,
+) -> None:
+    """Time FactorPrior for more and more tasks, and measure memory."""
+    console.print(factor_prior.scale(most))
 
 
 @app.command()

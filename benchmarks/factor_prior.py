@@ -1,6 +1,11 @@
-"""FactorPrior: how long a fit takes, cold and warm, beside expectation maximisation."""
+"""FactorPrior: how long a fit takes, cold and warm, beside expectation maximisation, and for many tasks."""
 
 from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
 
 import numpy as np
 from rich.table import Table
@@ -9,10 +14,13 @@ from benchmarks.measure import median_seconds
 from benchmarks.reference import image_pairs, instance, random_play
 from posse import FactorPrior, GramStatistics
 from posse.estimators import FactorEstimate
+from posse.linalg import haar_basis
 
 SHAPES = ((20, 2, 50), (30, 5, 100))
 ROUNDS = (100, 1000, 10_000)
 MOST_STEPS = 500  # of expectation maximisation
+MANY = (1000, 3000, 10_000, 30_000, 100_000)
+MANY_PROBE = "from benchmarks.factor_prior import fit_many; print(*fit_many({n_tasks}, {rank!r}))"
 
 
 def expectation_maximisation(
@@ -93,6 +101,50 @@ def wide(repeats: int) -> Table:
         warm, again = median_seconds(repeats, prior.refit, after, found)
         table.add_row(str(rank), f"{cold:.1f}", f"{warm:.1f}", *_outcome(again))
     return table
+
+
+def scale(most: int) -> Table:
+    """Time fits to more and more tasks, each in a process of its own, and measure its peak memory."""
+    title = "FactorPrior for many tasks: d = 50, k = 5, 100 rounds, one thread"
+    table = Table("rank", "T", "found", "CPU time", "wall time", "ms per task", "peak memory", title=title)
+    for rank in (5, "auto"):
+        sizes = [n_tasks for n_tasks in MANY if n_tasks <= most]
+        times = []
+        for n_tasks in sizes:
+            probe = [sys.executable, "-c", MANY_PROBE.format(n_tasks=n_tasks, rank=rank)]
+            answer = subprocess.run(probe, check=True, capture_output=True, text=True).stdout.split()
+            found, (cpu, wall, peak) = answer[0], map(float, answer[1:])
+            times.append(cpu)
+            row = (f"{cpu:.1f} s", f"{wall:.1f} s", f"{1e3 * cpu / n_tasks:.2f}", f"{peak / 1e9:.2f} GB")
+            table.add_row(str(rank), str(n_tasks), f"k = {found}", *row)
+        slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+        table.add_row(str(rank), "slope", "", f"{slope:.2f}", end_section=True)
+    return table
+
+
+def fit_many(n_tasks: int, rank: int | str) -> tuple[int, float, float, float]:
+    """Return the rank of one fit, its CPU time, its time and the peak memory of this process in bytes."""
+    statistics = many_tasks(n_tasks, dim=50, rank=5, n_rounds=100)
+    cpu, wall = time.process_time(), time.perf_counter()
+    estimate = FactorPrior(rank=rank).fit(statistics)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return estimate.rank, cpu, wall, 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def many_tasks(n_tasks: int, dim: int, rank: int, n_rounds: int, chunk: int = 500) -> GramStatistics:
+    """Return statistics of random play on tasks in a subspace, made a few tasks at a time."""
+    rng = np.random.default_rng([n_tasks, dim, rank, n_rounds])
+    basis = haar_basis(dim, rank, rng)
+    gram, moment = np.empty((n_tasks, dim, dim)), np.empty((n_tasks, dim))
+    square = np.empty(n_tasks)
+    for first in range(0, n_tasks, chunk):
+        tasks = slice(first, min(first + chunk, n_tasks))
+        size = tasks.stop - first
+        x = rng.standard_normal((size, n_rounds, dim))
+        theta = rng.standard_normal((size, rank)) @ basis.T / np.sqrt(rank)
+        y = np.matvec(x, theta) + rng.standard_normal((size, n_rounds))
+        gram[tasks], moment[tasks], square[tasks] = x.mT @ x, np.vecmat(y, x), np.vecdot(y, y)
+    return GramStatistics(gram, moment, square, np.full(n_tasks, float(n_rounds)))
 
 
 def _outcome(estimate: FactorEstimate) -> tuple[str, str]:

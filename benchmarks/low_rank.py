@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -27,6 +30,7 @@ from posse.estimators.subspace_search import Starts
 from posse.validation import Array
 
 HARD = ((20, 2, 10, 100), (30, 5, 50, 100), (30, 5, 50, 900), (30, 3, 20, 40))
+MANY = (1000, 3000, 10_000, 30_000, 100_000)
 SPEED = ((30, 5, 100, 100), (30, 5, 1000, 100), (30, 5, 100, 900), (30, 5, 1000, 900))
 
 
@@ -125,6 +129,55 @@ def scaling(repeats: int) -> Table:
             seconds, _ = median_seconds(repeats, certificate, statistics, 5, 1)
             table.add_row(str(n_tasks), f"{1e3 * seconds:.0f} ms", f"{1e6 * seconds / n_tasks:.0f} µs")
     return table
+
+
+def scale(repeats: int) -> tuple[Table, Table]:
+    """Fit more and more tasks, each time in a process of its own, from one start and from many."""
+    rows = {
+        n_starts: [in_own_process(measured_fit, n, n_starts, repeats) for n in MANY] for n_starts in (1, 160)
+    }
+    fits = Table("T", "one start", "per task", "peak memory", "all starts", "per task", "peak memory")
+    fits.title = "LowRank, d = 50, k = 5, n = 100, one BLAS thread"
+    for n_tasks, *both in zip(MANY, *rows.values(), strict=True):
+        cells = (
+            (f"{seconds:.2f} s", f"{1e6 * seconds / n_tasks:.0f} µs", f"{gigabytes:.2f} GB")
+            for seconds, gigabytes in both
+        )
+        fits.add_row(str(n_tasks), *(cell for three in cells for cell in three))
+    slopes = Table("starts", "time grows as T to the power", title=f"T from {MANY[0]} to {MANY[-1]}")
+    for n_starts, measured in rows.items():
+        slope, _ = np.polyfit(np.log(MANY), np.log([seconds for seconds, _ in measured]), 1)
+        slopes.add_row(str(n_starts), f"{slope:.2f}")
+    return fits, slopes
+
+
+def in_own_process(call: Callable[..., tuple[float, float]], *arguments: int) -> tuple[float, float]:
+    """Call in a fresh process, whose peak of memory is the call's own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(call, *arguments).result()
+
+
+def measured_fit(n_tasks: int, n_starts: int, repeats: int) -> tuple[float, float]:
+    """Return the time of a fit in seconds, and the process's peak of memory, statistics included, in GB."""
+    with threadpool_limits(limits=1):
+        seconds, _ = median_seconds(repeats, certificate, many_tasks(n_tasks), 5, n_starts)
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def many_tasks(n_tasks: int, dim: int = 50, rank: int = 5, n_rounds: int = 100) -> GramStatistics:
+    """Return the statistics of random play, made from a few hundred tasks at a time."""
+    rng = np.random.default_rng([n_tasks, dim, rank, n_rounds])
+    basis = np.linalg.qr(rng.standard_normal((dim, rank)))[0]
+    gram, moment, square = np.empty((n_tasks, dim, dim)), np.empty((n_tasks, dim)), np.empty(n_tasks)
+    for first in range(0, n_tasks, 250):
+        tasks = slice(first, min(first + 250, n_tasks))
+        features = rng.normal(0.0, dim**-0.5, (tasks.stop - first, n_rounds, dim))
+        theta = rng.standard_normal((tasks.stop - first, rank)) @ basis.T
+        rewards = (features @ theta[:, :, None])[:, :, 0] + rng.standard_normal(features.shape[:2])
+        gram[tasks] = features.mT @ features
+        moment[tasks] = (features.mT @ rewards[:, :, None])[:, :, 0]
+        square[tasks] = (rewards**2).sum(axis=1)
+    return GramStatistics(gram, moment, square, np.full(n_tasks, float(n_rounds)))
 
 
 def wide(repeats: int, max_iter: int) -> tuple[Table, Table]:

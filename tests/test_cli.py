@@ -281,3 +281,17 @@ def test_an_exponent_without_its_policy_is_refused() -> None:
     result = run("simulate", *SMALL, "--exponent", "1.2")
     assert result.exit_code == 2
     assert "--exponent is for the policy e2tc, which is not played. Got 1.2." in result.stderr
+
+
+def test_the_path_is_chosen_and_told() -> None:
+    small = ("simulate", "--tasks", "3", "--dim", "4", "--rounds", "60", "--seeds", "1", "--json")
+    regrets = {}
+    for path, used in (("auto", "exact"), ("exact", "exact"), ("contexts", "contexts")):
+        found = json.loads(run(*small, "--policy", "naive", "--path", path).stdout)
+        assert found["settings"]["path"] == used
+        regrets[path] = found["rows"][0]["regret_per_task"]
+    assert regrets["auto"] == regrets["exact"] != regrets["contexts"]
+    refused = run(*small, "--policy", "shared-thompson", "--path", "exact")
+    assert refused.exit_code == 2
+    assert "unless a GaussianProblem is played greedily" in refused.stderr
+    assert "--path must be one of auto, exact, contexts. Got 'fast'" in run(*small, "--path", "fast").stderr

@@ -13,7 +13,7 @@ from scipy import integrate, optimize, stats
 from posse import FactorPrior, GaussianPrior, GramStatistics, LowRank, Ridge
 from posse.estimators import FactorEstimate
 from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_prior import _Search
+from posse.estimators.factor_ranks import RankSearch
 from posse.estimators.factor_search import Found
 from posse.linalg import haar_basis, largest_sine, unit_vectors
 from posse.validation import Array
@@ -77,9 +77,8 @@ def test_the_noise_variance_is_the_likeliest_one_up_to_a_pseudo_reward() -> None
 def test_slopes_are_those_of_the_deviance(heavy: bool) -> None:
     x, y, _ = draw(n=8, n_tasks=4)
     evidence = FactorEvidence(GramStatistics.of(x, y))
-    evidence.strength = 2.0
-    model = some_model(np.random.default_rng(2), 4, 5, 2, heavy)
-    _, slope = evidence.deviance(model, learn_mean=True)
+    model = replace(some_model(np.random.default_rng(2), 4, 5, 2, heavy), strength=2.0)
+    _, slope = evidence.deviance(model)
 
     def along(**moves: Any) -> float:
         def value(step: float) -> float:
@@ -303,6 +302,20 @@ def test_units_do_not_matter(rank: int | str, scale: float) -> None:
     assert_allclose(paid.noise, scale**2 * prior.fit(GramStatistics.of(x, y)).noise, rtol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e120, 1e-150])
+def test_units_whose_squares_leave_the_range_of_numbers(scale: float) -> None:
+    x, y, _ = draw()
+    prior = FactorPrior()
+    plain, large = prior.fit(GramStatistics.of(x, y)), prior.fit(GramStatistics.of(scale * x, scale * y))
+    assert large.rank == plain.rank
+    assert_allclose(large.theta, plain.theta, atol=1e-4)
+    assert_allclose(large.covariance, plain.covariance, atol=1e-4)
+    assert_allclose(large.prior.covariance, plain.prior.covariance, rtol=1e-3)
+    assert_allclose(large.evidence, plain.evidence - y.size * np.log(scale), rtol=1e-9)
+    again = prior.refit(GramStatistics.of(scale * x, scale * y), large)
+    assert_allclose(again.theta, large.theta, atol=1e-4)
+
+
 def test_features_of_wildly_different_scale() -> None:
     x, y, _ = draw()
     units = np.array([1e-8, 1.0, 1.0, 1e4, 1e8])
@@ -507,7 +520,7 @@ def test_tails_are_no_heavier_than_the_tasks_bear(n_tasks: int, rank: int, degre
 def test_the_price_of_directions() -> None:
     x, y, _ = draw()
     evidence = FactorEvidence(GramStatistics.of(x, y))
-    search = _Search(evidence, FactorPrior(), None)
+    search = RankSearch(evidence, FactorPrior(), None)
     rng = np.random.default_rng(10)
     for rank, price in ((0, 0.0), (1, 6.0), (2, 6.0 + 0.8 * 5), (3, 6.0 + 0.8 * 9)):
         model = some_model(rng, 12, 5, rank, False)

@@ -300,3 +300,11 @@ def test_the_figures_are_the_papers() -> None:
         tasks = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
         assert experiment.cells == tuple({"dim": 10, "rank": rank, "n_tasks": T} for T in tasks)
         assert {"e2tc-0.5", "e2tc-1", "e2tc", "e2tc-2", "pege"} <= set(experiment.policies)
+
+
+def test_a_cell_may_have_a_horizon_of_its_own(tmp_path: Path) -> None:
+    cells = tuple({"dim": 4, "rank": 1, "n_tasks": 3, "horizon": horizon} for horizon in (20, 50))
+    grown = Experiment(name="grown", problem="gaussian", cells=cells, policies=("naive",), horizon=10)
+    table = run_experiments([grown], seeds=2, out=tmp_path)["grown"]
+    assert final_rounds(table)["round"].to_list() == [20, 20, 50, 50]
+    assert set(table["path"]) == {"exact"}

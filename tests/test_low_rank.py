@@ -255,6 +255,65 @@ def test_more_starts_are_never_worse_and_one_is_the_spectral_start() -> None:
     assert values[0] >= values[1] * (1 - 1e-9) >= values[2] * (1 - 2e-9)
 
 
+def test_screening_on_some_tasks_finds_the_same_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics = instance(20, 2, 120, 60, 0)
+    expected = LowRank(rank=2).fit(statistics)
+    monkeypatch.setattr(low_rank, "SCREENED", 40)
+    found = LowRank(rank=2).fit(statistics)
+    assert expected.certificate is not None
+    assert found.certificate is not None
+    assert found.certificate.converged
+    assert found.certificate.objective == pytest.approx(expected.certificate.objective, rel=1e-9)
+    assert_allclose(found.theta, expected.theta, atol=1e-5)
+
+
+def test_short_data_of_many_tasks_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screening then goes through factors of the Gram matrices."""
+    monkeypatch.setattr(low_rank, "SCREENED", 20)
+    data, _ = draw(20, 2, 60, 2)
+    statistics = summarise(data)
+    assert low_rank._stages(statistics, 2, 0.0)[0].factor is not None
+    theta = LowRank(rank=2).fit(statistics).theta
+    assert objective(data, theta) < 1e-4 * statistics.square.sum()
+
+
+def test_screening_does_not_depend_on_order_coordinates_or_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The instance has several minima, and screening on other tasks may find others."""
+    monkeypatch.setattr(low_rank, "SCREENED", 30)
+    (X, Y), _ = draw(12, 3, 90, 9, noise=3.0)
+    X[4], Y[4] = X[4][:0], Y[4][:0]
+    fit = LowRank(rank=3).fit
+    theta = fit(summarise((X, Y))).theta
+    assert_array_equal(theta[4], 0.0)
+    Q = np.linalg.qr(np.random.default_rng(1).standard_normal((12, 12)))[0]
+    atol = 1e-5 * np.abs(theta).max()
+    assert_allclose(fit(summarise((X[::-1], Y[::-1]))).theta[::-1], theta, atol=atol)
+    assert_allclose(fit(summarise(([x @ Q for x in X], Y))).theta @ Q.T, theta, atol=atol)
+    assert_allclose(fit(summarise(([1e4 * x for x in X], Y))).theta * 1e4, theta, atol=atol)
+    assert_allclose(fit(summarise((X, [1e3 * y for y in Y]))).theta / 1e3, theta, atol=atol)
+
+
+def test_screening_prefers_tasks_that_predict_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(low_rank, "SCREENED", 8)
+    (X, Y), _ = draw(6, 2, 50, 30)
+    statistics = summarise((X, [30.0 * y if t in {7, 20} else y for t, y in enumerate(Y)]))
+    (problem,) = low_rank._stages(statistics, 2, 0.0)
+    screening = low_rank._screening_problem(statistics, problem)
+    assert screening.gram.shape == (8, 6, 6)
+    assert len(np.unique(screening.moment[:, 0])) == 8
+    assert np.isin(statistics.moment[[7, 20], 0], screening.moment[:, 0]).all()
+    assert 0.0 < screening.total < problem.total
+
+
+@pytest.mark.parametrize("n", [40, 2])
+def test_tasks_taken_a_few_at_a_time_give_the_same_bits(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    statistics = summarise(draw(10, 2, 30, n)[0])
+    expected = LowRank(rank=2).fit(statistics)
+    monkeypatch.setattr(low_rank, "_CHUNK", 700)
+    assert [chunk.start for chunk in low_rank._chunks(statistics.gram)] == [0, 7, 14, 21, 28]
+    assert_array_equal(LowRank(rank=2).fit(statistics).theta, expected.theta)
+
+
 def test_a_solver_that_stops_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(low_rank, "MAX_ITER", 1)
     with pytest.warns(ConvergenceWarning, match="LowRank stopped after 1 steps with gradient norm"):

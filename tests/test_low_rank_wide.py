@@ -1,6 +1,7 @@
 """LowRank where data are short or wide: against another method, and the cases with a known answer."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from posse import Estimate, GramStatistics, LowRank, Ridge
 from posse.estimators import ConvergenceWarning
 from posse.estimators.low_rank import _stages
 from posse.estimators.subspace_newton import SubspaceProblem, evaluate, hessian_product, orthonormal
-from posse.linalg import low_rank_factors, solve_symmetric
+from posse.linalg import low_rank_factors, packed_product, packed_triangles, solve_symmetric
 from posse.validation import Array
 from tangent import TangentRidge
 
@@ -206,6 +207,41 @@ def test_products_through_the_factor_are_those_through_the_gram() -> None:
     assert_allclose(ends[1].gradient, ends[0].gradient, atol=1e-10)
     curved = [hessian_product(p, end, direction) for p, end in zip((plain, factored), ends, strict=True)]
     assert_allclose(curved[1], curved[0], atol=1e-9)
+
+
+def test_packed_triangles_stand_for_symmetric_matrices() -> None:
+    rng = np.random.default_rng(0)
+    matrices = rng.standard_normal((3, 7, 7))
+    matrices += matrices.mT
+    rows = rng.standard_normal((3, 2, 7)).astype(np.float32)
+    triangles = packed_triangles(matrices)
+    assert triangles.shape == (3, 28)
+    assert_allclose(packed_product(triangles, rows), rows @ matrices, atol=1e-5)
+
+
+@pytest.mark.parametrize("rewards", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("n", [20, 320])
+def test_rough_products_are_good_to_single_precision(n: int, rewards: float) -> None:
+    x, y = draw((300, 5, n, 2), 0)
+    rough = _stages(GramStatistics.of(x, rewards * y), 2, 0.0 if n == 20 else 1.0)[0]
+    assert rough.rough is not None
+    assert (rough.factor is None) == (n == 320)
+    rng = np.random.default_rng(0)
+    points = evaluate(rough, orthonormal(rng.standard_normal((1, rough.transform.shape[1], 2))))
+    direction = rng.standard_normal(points.coordinates.shape)
+    expected = hessian_product(replace(rough, rough=None), points, direction)
+    atol = 1e-5 * np.abs(expected).max()
+    assert_allclose(hessian_product(rough, points, direction), expected, rtol=0, atol=atol)
+
+
+def test_features_never_seen_change_nothing() -> None:
+    seen = GramStatistics.of(*draw((300, 5, 10, 2), 0))
+    kept = np.sort(np.random.default_rng(0).permutation(420)[:300])
+    gram, moment = np.zeros((5, 420, 420)), np.zeros((5, 420))
+    gram[:, kept[:, None], kept], moment[:, kept] = seen.gram, seen.moment
+    theta = fit(GramStatistics(gram, moment, seen.square, seen.count), 2, 1.0).theta
+    assert_allclose(theta[:, kept], fit(seen, 2, 1.0).theta, atol=1e-5 * np.abs(theta).max())
+    assert_array_equal(np.delete(theta, kept, axis=1), 0.0)
 
 
 @pytest.mark.parametrize("n", [20, 320])

@@ -93,7 +93,7 @@ def test_the_page_is_complete_and_needs_no_network(seeds: int, tmp_path: Path) -
     tables = {name: make_table(name, seeds) for name in FIGURES}
     report = write_report(tables, tmp_path, command="posse reproduce <fig1>", minutes=1.5)
     page = report.path.read_text(encoding="utf-8")
-    images = re.findall(r"data:image/svg\+xml;base64,([^\"]*)", page)
+    images = re.findall(r"<img src=\"data:image/svg\+xml;base64,([^\"]*)", page)
     assert len(images) == sum(len(figure.drawings) for figure in FIGURES.values())
     for image in images:
         ElementTree.fromstring(base64.b64decode(image))

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posse.kernels import inner_products
 from posse.linalg import unit_vectors
 from posse.validation import Array, BoolArray, IntArray, check_array, check_positive_definite
 
@@ -174,7 +175,9 @@ class FiniteActions(FiniteSets):
         return np.asarray(np.linalg.norm(self.arms @ root, axis=3))
 
     def _products(self, theta: Array) -> Array:
-        return np.asarray(np.vecdot(self.arms, theta[..., None, :]))
+        scores = np.empty(self.arms.shape[:3])
+        inner_products(self.arms, theta if theta.ndim == 3 else theta[None], scores)
+        return scores
 
 
 @dataclass(frozen=True, eq=False)

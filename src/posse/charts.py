@@ -116,13 +116,13 @@ def embed(charts: Mapping[str, Sequence[Any]]) -> Embedded:
 def _panel(
     data: pl.DataFrame, x: str, y: str, log_x: bool, log_y: bool
 ) -> tuple[Any, dict[str, list[GlyphRenderer[Any]]]]:
-    kinds = {"x_axis_type": "log" if log_x else "linear", "y_axis_type": "log" if log_y else "linear"}
     plot = figure(
         height=HEIGHT,
         sizing_mode="stretch_width",
         min_width=280,
         tools="pan,wheel_zoom,box_zoom,reset",
-        **kinds,
+        x_axis_type="log" if log_x else "linear",
+        y_axis_type="log" if log_y else "linear",
     )
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
@@ -131,7 +131,8 @@ def _panel(
         plot.xaxis.ticker = ticks
         plot.xaxis.major_label_overrides = {tick: f"{tick:g}" for tick in ticks}
     renderers: dict[str, list[GlyphRenderer[Any]]] = {}
-    items, points = [], []
+    items: list[LegendItem] = []
+    points: list[Any] = []
     present = set(data["policy"])
     for policy in STYLES:
         if policy not in present:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import ParamSpec, TypeVar
 
 import numpy as np
@@ -14,20 +14,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
+def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P, R]:
     """Compile a function by Numba at its first call; what was compiled is kept on disk for the next process.
 
-    As a plain Python function it is `function.__wrapped__`, for comparison.
+    As a plain Python function it is `function.__wrapped__`, for comparison. Sums are taken as written,
+    unless they may be taken in any order, which is faster.
     """
+    liberties = {"reassoc", "contract"} if any_order else set()
 
     @cache
     def build() -> Callable[P, R]:
         from numba import njit  # half a second to import, and many programs never need it
 
         try:
-            kernel: Callable[P, R] = njit(nogil=True, cache=True)(function)
+            kernel: Callable[P, R] = njit(nogil=True, cache=True, fastmath=liberties)(function)
         except RuntimeError:  # no folder that can be written to
-            kernel = njit(nogil=True)(function)
+            kernel = njit(nogil=True, fastmath=liberties)(function)
         return kernel
 
     @wraps(function)
@@ -106,6 +108,21 @@ def play_coordinates(
             products[t, 2, 0] += e * x
             products[t, 2, 1] += e * z
             products[t, 2, 2] += e * e
+
+
+@partial(compiled, any_order=True)
+def inner_products(arms: Array, theta: Array, scores: Array) -> None:
+    """Fill `scores` (n, T, K) with <x, theta_t> of arms (n, T, K, d), for theta (n, T, d) or (1, T, d)."""
+    n_rounds, n_tasks, n_arms, dim = arms.shape
+    same = len(theta) == 1
+    for i in range(n_rounds):
+        row = 0 if same else i
+        for t in range(n_tasks):
+            for j in range(n_arms):
+                total = 0.0
+                for m in range(dim):
+                    total += arms[i, t, j, m] * theta[row, t, m]
+                scores[i, t, j] = total
 
 
 @compiled

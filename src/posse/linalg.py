@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from posse.kernels import reflect, solve_lower
 from posse.validation import Array
@@ -14,8 +15,8 @@ RANK_TOLERANCE = 1e-12
 PIVOT_TOLERANCE = 1e-11
 # With all pivots above this share of the largest diagonal entry a matrix is inverted as it stands.
 REGULAR = 1e-9
-# Up to this size a stack of matrices is inverted together.
-LARGEST_SMALL = 12
+# Matrices up to this size are inverted together, if there are so many.
+LARGEST_SMALL, MANY_SMALL = 12, 40
 
 
 def solve_symmetric(matrix: Array, vector: Array) -> Array:
@@ -155,7 +156,7 @@ def semi_inverse(matrices: Array) -> Array:
 def inverse_and_log_determinant(matrices: Array) -> tuple[Array, Array]:
     """Return the inverses (n, k, k) and log determinants (n,) of positive definite matrices (n, k, k).
 
-    For small k Gauss-Jordan steps on all of them at once are faster than a LAPACK call for each.
+    For many of small size Gauss-Jordan steps on all at once are faster than a LAPACK call for each.
 
     Examples
     --------
@@ -167,8 +168,8 @@ def inverse_and_log_determinant(matrices: Array) -> tuple[Array, Array]:
     array([2.])
     """
     rank = matrices.shape[-1]
-    if rank > LARGEST_SMALL:
-        return np.linalg.inv(matrices), np.linalg.slogdet(matrices)[1]
+    if rank > LARGEST_SMALL or len(matrices) < MANY_SMALL:
+        return np.asarray(np.linalg.inv(matrices)), np.asarray(np.linalg.slogdet(matrices)[1])
     swept, pivots = matrices.transpose(1, 2, 0).copy(), np.empty((rank, len(matrices)))
     for j in range(rank):
         pivots[j] = swept[j, j]
@@ -203,15 +204,15 @@ def inverse_root(matrices: Array) -> Array:
 
     Examples
     --------
-    >>> inverse_root(np.array([[[4.0, 0.0], [0.0, 0.25]]]))
-    array([[[0.5, 0. ],
-            [0. , 2. ]]])
+    >>> inverse_root(np.array([[[4.0, 0.0], [0.0, 0.25]]])) ** 2
+    array([[[0.25, 0.  ],
+            [0.  , 4.  ]]])
     """
     roots = np.linalg.cholesky(matrices)
     for root in roots:
         # column by column the lower triangle is LAPACK's upper one
         root[...] = scipy.linalg.lapack.dtrtri(root.T)[0]
-    return roots
+    return np.asarray(roots)
 
 
 def triangular_root(root: Array) -> Array:
@@ -303,6 +304,29 @@ def low_rank_factors(matrices: Array) -> Array | None:
         factor[order - 1, :rank] = np.tril(lower)[:, :rank]
         largest = max(largest, rank)
     return np.ascontiguousarray(factors[:, :, :largest])
+
+
+def packed_triangles(matrices: Array) -> NDArray[np.float32]:
+    """Return the lower triangles of symmetric matrices (T, d, d), row by row, in single precision."""
+    entries = np.flatnonzero(np.tri(matrices.shape[1], dtype=np.bool_))
+    return np.stack([matrix.ravel()[entries].astype(np.float32) for matrix in matrices])
+
+
+def packed_product(triangles: NDArray[np.float32], rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return v'G_t for a stack of rows v (T, s, d): half the reading of a product with all of G_t.
+
+    Examples
+    --------
+    >>> triangles = packed_triangles(np.array([[[1.0, 2.0], [2.0, 5.0]]]))
+    >>> packed_product(triangles, np.eye(2, dtype=np.float32)[None])
+    array([[[1., 2.],
+            [2., 5.]]], dtype=float32)
+    """
+    product = np.empty_like(rows)
+    for triangle, vectors, results in zip(triangles, rows, product, strict=True):
+        for i, vector in enumerate(vectors):
+            results[i] = scipy.linalg.blas.sspmv(len(vector), 1.0, triangle, vector)
+    return product
 
 
 def largest_sine(basis: Array, estimate: Array) -> float:

@@ -21,6 +21,7 @@ from posse.problems.gaussian import COVARIANCES
 from posse.problems.noise import NOISE_KINDS
 from posse.problems.parameters import STRUCTURES
 from posse.results import final_rounds, summarise
+from posse.simulation import PATHS
 from posse.validation import check_choice, check_integer
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
@@ -124,6 +125,14 @@ def simulate(
         int | None,
         typer.Option(help="Round of the last estimate of the commit and relearn policies (default: 100)."),
     ] = None,
+    path: Annotated[
+        str,
+        typer.Option(
+            help="How to play: contexts draws the features of all arms; exact, on gaussian problems with "
+            "greedy policies, only what decides, with the same law and many times faster; auto takes exact "
+            "where it can."
+        ),
+    ] = "auto",
     seeds: Annotated[
         int, typer.Option(help="Number of seeds: each draws a new problem, or new rounds of the same images.")
     ] = 8,
@@ -147,6 +156,7 @@ def simulate(
         if exponent is not None and "e2tc" not in names:
             raise ValueError(f"--exponent is for the policy e2tc, which is not played. Got {exponent}.")
         check_integer("--rounds", rounds, 1)
+        check_choice("--path", path, PATHS)
         check_integer("--seeds", seeds, 1)
         check_engine(engine, address)
         check_integer("--jobs", jobs, 1)
@@ -172,7 +182,13 @@ def simulate(
         told = {**told_rank(policy_rank), "exponent": exponent, "penalty": penalty, "explore": explore}
         options = {name: value for name, value in told.items() if value is not None}
         experiment = Experiment(
-            name="simulate", problem=problem, cells=(cell,), policies=names, horizon=rounds, options=options
+            name="simulate",
+            problem=problem,
+            cells=(cell,),
+            policies=names,
+            horizon=rounds,
+            options=options,
+            path=path,
         )
         data = fetch_images([problem])
         with progress_bar() as bar:
@@ -200,6 +216,7 @@ def simulate(
             "prior_rank": used.pop("prior_rank", "auto"),
             **({"exponent": 1.5} if "e2tc" in names else {}),
             **used,
+            "path": table["path"][0],
             "seeds": seeds,
         }
         if as_json:

@@ -1,7 +1,8 @@
-"""The evidence of the factor prior: how likely all rewards are under it, and the slope of that."""
+"""How likely all rewards are under a factor prior, with every task's parameters integrated out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,15 +10,20 @@ import numpy as np
 from scipy.special import gammaln
 
 from posse.estimators.estimate import PSEUDO_REWARDS, noise_variance
-from posse.linalg import RANK_TOLERANCE
+from posse.linalg import RANK_TOLERANCE, inverse_and_log_determinant
 from posse.statistics import GramStatistics
 from posse.validation import Array
 
-# Before the data, an entry of F has this many times the variance that a direction has in a model of none
-# shared: wide enough not to matter, except along features that hardly ever vary.
-STRENGTH = 10.0
 # The curvature along the scales is a difference of slopes this far apart, on either side.
 SCALE_STEP = 1e-3
+# Tasks are taken together as long as their eigenvectors fit into a processor's cache, in bytes.
+CHUNK_BYTES = 4 * 2**20
+
+
+def chunks(n_tasks: int, dim: int) -> Iterator[slice]:
+    """Return tasks in pieces that are worked on together."""
+    size = max(1, CHUNK_BYTES // (8 * dim**2))
+    return (slice(first, first + size) for first in range(0, n_tasks, size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,8 @@ class FactorModel:
         mu.
     degrees : float
         nu: 1/q_t ~ Gamma(nu/2, nu/2). With infinity all q_t are 1.
+    strength : float
+        The variance that entries of F have before the data. Infinity for no opinion.
     """
 
     factors: Array
@@ -43,6 +51,7 @@ class FactorModel:
     log_scales: Array
     mean: Array
     degrees: float = np.inf
+    strength: float = np.inf
 
     @property
     def heavy(self) -> bool:
@@ -57,40 +66,37 @@ class FactorModel:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Intermediate results that value, slope and posterior share, in each task's eigenbasis.
+    """What value, slope and posterior share: of each task, and sums over all of them.
+
+    With g = 1 / (1 + a q D), h = D g, Y = Q'F, p = g Q'(b - G mu), in a task's eigenbasis:
 
     Attributes
     ----------
-    ratio : (T, 1)
-        a q_t.
-    spread : (T, d)
-        h = D g with g = 1 / (1 + a q_t D).
-    factors : (T, d, k)
-        Y = Q_t'F.
-    damped : (T, d, k)
-        h Y.
-    shrunk : (T, d, k)
-        h Y M^-1.
-    inverse : (T, k, k)
-        M^-1 with M = I + q_t Y'h Y.
     weights : (T, k)
-        M^-1 Y'p, the tasks' coordinates in F; p = g Q_t'(b_t - G_t mu).
+        w = M^-1 Y'p, the tasks' coordinates in F.
     residual : (T, d)
-        p - q_t h Y w.
+        Q r with r = p - q h Y w: the slope of the log likelihood along theta, times s2.
+    inner, inverse : (T, k, k)
+        Y'h Y, and M^-1 with M = I + q Y'h Y.
+    spread : (T,)
+        The sum of h.
+    taken : (T,)
+        How much of it the task's weights take up: q tr(M^-1 Y'h^2 Y).
+    pull : (d, k)
+        The sum of q Q h Y M^-1.
     misfit : float
         R, the sum of squares that is left: s2 times the Mahalanobis length of all rewards.
     log_determinant : float
         Of the covariance of all rewards, in units of s2.
     """
 
-    ratio: Array
-    spread: Array
-    factors: Array
-    damped: Array
-    shrunk: Array
-    inverse: Array
     weights: Array
     residual: Array
+    inner: Array
+    inverse: Array
+    spread: Array
+    taken: Array
+    pull: Array
     misfit: float
     log_determinant: float
 
@@ -105,23 +111,28 @@ class FactorEvidence:
         -2 log p(y) = N log(2 pi s2) + sum_t R_t / s2 + sum_t log det.
 
     Directions in which no task has data drop out. Scales stand at their most likely values, and their
-    density counts.
+    density counts. Tasks are taken a chunk at a time, so that beside the eigenvectors memory is small.
     """
 
     def __init__(self, statistics: GramStatistics) -> None:
-        self.strength = np.inf
-        values, vectors = np.linalg.eigh(statistics.gram)
         self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
-        self.values = np.maximum(values, 0.0)
-        self.vectors = np.ascontiguousarray(vectors.mT)
-        seen = self.values > RANK_TOLERANCE * self.values.max(axis=1, keepdims=True, initial=0.0)
-        first = self.dim - max(1, int(seen.sum(axis=1).max()))
-        self.used = self.values[:, first:]
-        self.rows = self.vectors[:, first:].reshape(-1, self.dim)
-        self.moment = self._into(statistics.moment)
         self.statistics = statistics
         self.total = float(statistics.count.sum())
         self.square = float(statistics.square.sum())
+        values, vectors = np.zeros((self.n_tasks, self.dim)), np.zeros(statistics.gram.shape)
+        for tasks in chunks(self.n_tasks, self.dim):
+            gram = statistics.gram[tasks]
+            (live,) = np.nonzero(np.einsum("tii->ti", gram).any(axis=0))
+            last = slice(self.dim - len(live), self.dim)
+            if len(live) == self.dim:
+                values[tasks], vectors[tasks] = np.linalg.eigh(gram)
+            else:
+                values[tasks, last], vectors[tasks, live, last] = np.linalg.eigh(gram[:, live[:, None], live])
+        np.maximum(values, 0.0, out=values)
+        seen = values > RANK_TOLERANCE * values.max(axis=1, keepdims=True)
+        first = self.dim - max(1, int(seen.sum(axis=1).max()))
+        self.values, self.vectors = values[:, first:], vectors[:, :, first:]
+        self.moment = np.vecmat(statistics.moment, self.vectors)
 
     @cached_property
     def unit(self) -> float:
@@ -129,63 +140,81 @@ class FactorEvidence:
         return float(self.values.sum() / (self.total * self.dim))
 
     @cached_property
+    def resolution(self) -> float:
+        """The error of a where it is 0: what is far below could as well be 0."""
+        return float(np.sqrt(2.0 * self.n_tasks / self.dim) / (self.unit * self.total))
+
+    @cached_property
     def pooled(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of the mean of all G_t."""
         values, vectors = np.linalg.eigh(self.statistics.gram.mean(axis=0))
         return np.maximum(values, 0.0), vectors
 
-    def expect(self, unshared: FactorModel) -> None:
-        """Set how strong shared directions may be, by the strength of a model that has none.
-
-        The signal in a reward may at any rate be about as large as its noise.
-        """
-        self.strength = STRENGTH * max(float(np.exp(unshared.log_ratio)), 1.0 / (self.dim * self.unit))
-
     def start(self) -> FactorModel:
-        """Return the model of no shared direction, of mean 0 and of a signal as strong as the noise."""
+        """Return the model of no shared direction, of mean 0 and with the ratio that two moments ask for.
+
+        E y'y = n s2 + a s2 tr G and E b'b = s2 tr G + a s2 tr G^2. Where these have no positive solution the
+        signal is taken to be as strong as the noise.
+        """
+        trace, trace_square = float(self.values.sum()), float(np.vdot(self.values, self.values))
+        length = float(np.vdot(self.moment, self.moment))
+        signal = length * self.total - self.square * trace
+        noise = self.square * trace_square - length * trace
+        ratio = signal / noise if min(signal, noise) > 0.0 else 1.0 / self.unit
         return FactorModel(
-            np.zeros((self.dim, 0)), -float(np.log(self.unit)), np.zeros(self.n_tasks), np.zeros(self.dim)
+            np.zeros((self.dim, 0)), float(np.log(ratio)), np.zeros(self.n_tasks), np.zeros(self.dim)
         )
 
     def solve(self, model: FactorModel) -> Solved:
         """Return what follows from a model."""
-        scales = np.exp(model.log_scales)[:, None]
-        ratio = np.exp(model.log_ratio) * scales
-        moment, square = self.moment, self.square
-        if model.mean.any():
-            mean = (self.rows @ model.mean).reshape(self.used.shape)
-            moment = moment - self.used * mean
-            square = self.square - float(np.sum(mean * (self.moment + moment)))
-        damping = 1.0 / (1.0 + ratio * self.used)
-        spread = self.used * damping
-        small = moment * damping
-        factors = (self.rows @ model.factors).reshape(*self.used.shape, model.rank)
-        damped = spread[..., None] * factors
-        matrix = np.eye(model.rank) + scales[..., None] * (factors.mT @ damped)
-        inverse = np.linalg.inv(matrix)
-        projected = np.vecmat(small, factors)
-        weights = np.matvec(inverse, projected)
-        explained = np.sum(ratio * moment * small) + np.sum(scales * projected * weights)
-        log_determinant = np.log1p(ratio * self.used).sum() + np.linalg.slogdet(matrix)[1].sum()
-        residual = small - scales * np.matvec(damped, weights)
-        misfit = max(square - float(explained), 0.0)
+        n_tasks, dim, rank = self.n_tasks, self.dim, model.rank
+        weights, residual = np.empty((n_tasks, rank)), np.empty((n_tasks, dim))
+        inner, inverse = np.empty((n_tasks, rank, rank)), np.empty((n_tasks, rank, rank))
+        sums, taken, pull = np.empty(n_tasks), np.empty(n_tasks), np.zeros((rank, dim))
+        misfit, log_determinant = self.square, 0.0
+        turned, all_scales = np.ascontiguousarray(model.factors.T), np.exp(model.log_scales)
+        shifted, identity = bool(model.mean.any()), np.eye(rank)
+        for tasks in chunks(self.n_tasks, self.dim):
+            values, vectors, moment = self.values[tasks], self.vectors[tasks], self.moment[tasks]
+            scales = all_scales[tasks, None]
+            if shifted:
+                mean = np.vecmat(model.mean, vectors)
+                misfit -= float(np.vdot(mean, 2.0 * moment - values * mean))
+                moment = moment - values * mean
+            ratio = np.exp(model.log_ratio) * scales
+            gain = ratio * values
+            damping = 1.0 / (1.0 + gain)
+            spread, small = values * damping, moment * damping
+            factors = turned @ vectors
+            damped = spread[:, None] * factors
+            np.matmul(factors, damped.mT, out=inner[tasks])
+            inverse[tasks], log_inner = inverse_and_log_determinant(
+                identity + scales[..., None] * inner[tasks]
+            )
+            projected = np.matvec(factors, small)
+            weights[tasks] = np.matvec(inverse[tasks], projected)
+            misfit -= float(np.vdot(ratio * moment, small) + np.vdot(scales * projected, weights[tasks]))
+            log_determinant += float(np.log1p(gain).sum() + log_inner.sum())
+            sums[tasks] = spread.sum(axis=1)
+            parts = np.empty((len(values), rank + 1, values.shape[1]))
+            np.matmul(inverse[tasks], damped, out=parts[:, :rank])
+            taken[tasks] = scales[:, 0] * np.einsum("tki,tki->t", parts[:, :rank], damped)
+            parts[:, rank] = small - scales * np.vecmat(weights[tasks], damped)
+            parts = parts @ vectors.mT
+            residual[tasks] = parts[:, rank]
+            pull += (scales[:, 0] @ parts.reshape(len(parts), -1)).reshape(rank + 1, dim)[:rank]
         return Solved(
-            ratio,
-            spread,
-            factors,
-            damped,
-            damped @ inverse,
-            inverse,
-            weights,
-            residual,
-            misfit,
-            float(log_determinant),
+            weights, residual, inner, inverse, sums, taken, pull.T, max(misfit, 0.0), log_determinant
         )
 
     def noise(self, solved: Solved) -> float:
         """Return the likeliest noise variance."""
-        sums = np.array([solved.misfit, self.square, self.total])
-        return float(noise_variance(*sums[:, None])[0])
+        return self._least_noise + solved.misfit / (self.total + PSEUDO_REWARDS)
+
+    @cached_property
+    def _least_noise(self) -> float:
+        """The noise variance of a perfect fit."""
+        return float(noise_variance(np.zeros(1), np.array([self.square]), np.array([self.total]))[0])
 
     def log_likelihood(self, solved: Solved) -> float:
         """Return log p(y | q) at the likeliest noise variance."""
@@ -201,9 +230,10 @@ class FactorEvidence:
         exponents = half * (model.log_scales + np.exp(-model.log_scales))
         return float(self.n_tasks * (half * np.log(half) - gammaln(half)) - exponents.sum())
 
-    def log_evidence(self, model: FactorModel) -> float:
+    def log_evidence(self, model: FactorModel, solved: Solved | None = None) -> float:
         """Return log p(y), with the scales integrated out by Laplace's method if tails are heavy."""
-        value = self.log_likelihood(self.solve(model)) + self.log_scale_density(model)
+        solved = self.solve(model) if solved is None else solved
+        value = self.log_likelihood(solved) + self.log_scale_density(model)
         if model.heavy:
             above, below = (
                 self.deviance(replace(model, log_scales=model.log_scales + step))[1].log_scales
@@ -213,28 +243,27 @@ class FactorEvidence:
             value += 0.5 * float(np.log(2.0 * np.pi / curvature).sum())
         return value
 
-    def deviance(self, model: FactorModel, *, learn_mean: bool = False) -> tuple[float, FactorModel]:
+    def deviance(self, model: FactorModel, solved: Solved | None = None) -> tuple[float, FactorModel]:
         """Return the function that fitting minimises, and its slope in the form of a model.
 
-        The slope along the mean is 0 unless it is asked for.
-        It is -2 log p(y, q), up to a constant, with the noise variance at its best.
+        It is -2 log p(y, q, F), up to a constant, with the noise variance at its best.
         """
-        solved = self.solve(model)
-        scales = np.exp(model.log_scales)[:, None]
+        solved = self.solve(model) if solved is None else solved
+        scales = np.exp(model.log_scales)
         noise = self.noise(solved)
         value = (self.total + PSEUDO_REWARDS) * np.log(noise) + solved.log_determinant
-        slopes = solved.shrunk - solved.residual[..., None] * (solved.weights / noise)[:, None, :]
-        weighted = (scales[..., None] * slopes).reshape(len(self.rows), model.rank)
-        by_factor = 2.0 * (weighted.T @ self.rows).T
+        leaning = solved.residual.T @ (scales[:, None] * solved.weights)
+        by_factor = 2.0 * (solved.pull - leaning / noise)
         outside, inside = self._freedoms(model, solved)
-        by_ratio = outside - solved.ratio[:, 0] * np.vecdot(solved.residual, solved.residual) / noise
-        by_scale = by_ratio + inside - scales[:, 0] * np.vecdot(solved.weights, solved.weights) / noise
+        ratio = np.exp(model.log_ratio) * scales
+        by_ratio = outside - ratio * np.vecdot(solved.residual, solved.residual) / noise
+        by_scale = by_ratio + inside - scales * np.vecdot(solved.weights, solved.weights) / noise
         if model.heavy:
             value -= 2.0 * self.log_scale_density(model)
-            by_scale = by_scale + model.degrees * (1.0 - np.exp(-model.log_scales))
-        value += float(np.sum(model.factors**2)) / self.strength
-        by_factor += 2.0 * model.factors / self.strength
-        by_mean = -2.0 / noise * (solved.residual.ravel() @ self.rows) if learn_mean else np.zeros(self.dim)
+            by_scale += model.degrees * (1.0 - np.exp(-model.log_scales))
+        value += float(np.sum(model.factors**2)) / model.strength
+        by_factor += 2.0 * model.factors / model.strength
+        by_mean = -2.0 / noise * solved.residual.sum(axis=0)
         return float(value), FactorModel(by_factor, float(by_ratio.sum()), by_scale, by_mean)
 
     def freedom(self, model: FactorModel, solved: Solved) -> Array:
@@ -244,22 +273,27 @@ class FactorEvidence:
 
     def _freedoms(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
         """Return the same outside of F and inside, (T,) each: how log det grows with log q."""
-        outside = solved.ratio[:, 0] * (solved.spread.sum(axis=1) - self._taken(model, solved))
-        return outside, model.rank - np.einsum("tii->t", solved.inverse)
+        ratio = np.exp(model.log_ratio + model.log_scales)
+        return ratio * (solved.spread - solved.taken), model.rank - np.einsum("tii->t", solved.inverse)
 
-    def _taken(self, model: FactorModel, solved: Solved) -> Array:
-        """Return how much of the information in h each task's weights take up, (T,): q tr(M^-1 Y'h^2 Y)."""
-        return np.asarray(np.exp(model.log_scales) * np.vecdot(solved.shrunk, solved.damped).sum(axis=1))
+    def curvatures(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
+        """Return how tasks' deviances curve along log a, and how the rest of them along log q, (T,) each.
+
+        Both are expected over rewards. The first is the sum of (a q h)^2, less the weights' share of it.
+        """
+        gain = np.exp(model.log_ratio + model.log_scales)[:, None] * self.values
+        free = 1.0 - np.divide(
+            solved.taken, solved.spread, out=np.zeros_like(solved.taken), where=solved.spread > 0
+        )
+        _, inside = self._freedoms(model, solved)
+        return free * np.sum((gain / (1.0 + gain)) ** 2, axis=1), model.degrees + inside
 
     def means(self, model: FactorModel, solved: Solved) -> Array:
         """Return each task's posterior mean, (T, d)."""
         scales = np.exp(model.log_scales)[:, None]
-        outside = self._back(solved.ratio * solved.residual)
-        return np.asarray(model.mean + outside + (scales * solved.weights) @ model.factors.T)
-
-    def own_parts(self, model: FactorModel, solved: Solved) -> Array:
-        """Return what the model leaves unexplained in each task, (T, d): X'(y - X mu), whitened."""
-        return self._back(np.exp(0.5 * model.log_scales)[:, None] * solved.residual)
+        theta = np.exp(model.log_ratio) * scales * solved.residual
+        theta += (scales * solved.weights) @ model.factors.T
+        return np.asarray(model.mean + theta)
 
     def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
         """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
@@ -275,51 +309,9 @@ class FactorEvidence:
 
     def _left(self, model: FactorModel, solved: Solved) -> Array:
         """Return how much of each task's information outside of F its weights leave, from 0 to 1, (T,)."""
-        inner = solved.factors.mT @ solved.damped
         per_length = np.linalg.pinv(model.factors.T @ model.factors)
-        total = solved.spread.sum(axis=1)
-        outside = total - np.sum(inner * per_length, axis=(1, 2))
-        inside = np.sum((inner @ solved.inverse) * per_length, axis=(1, 2))
-        left = total - self._taken(model, solved) - inside
+        outside = solved.spread - np.sum(solved.inner * per_length, axis=(1, 2))
+        inside = np.sum((solved.inner @ solved.inverse) * per_length, axis=(1, 2))
+        left = solved.spread - solved.taken - inside
         share = np.divide(left, outside, out=np.zeros_like(left), where=outside > 0)
         return np.asarray(np.clip(share, 0.0, 1.0))
-
-    def roots(self, model: FactorModel) -> Array:
-        """Return a root of each task's posterior covariance, (T, d, 2 d + k): three independent parts.
-
-        - What lies outside of F, given the weights: sqrt(a q s2) Q g^1/2.
-        - The weights, and what they move: sqrt(q s2) Q g Y M^-1/2.
-        - F itself, which is estimated: as far as `information` and a prior leave it open, that its columns
-          point anywhere with the strength they have. Only what leaves the span of F counts.
-        """
-        solved = self.solve(model)
-        noise = self.noise(solved)
-        scales = np.exp(model.log_scales)[:, None]
-        damping = 1.0 / (1.0 + solved.ratio * self.values)
-        outside = self.vectors.mT * np.sqrt(noise * solved.ratio * damping)[:, None, :]
-        factors = damping[..., None] * (self.vectors @ model.factors)
-        lower = np.linalg.cholesky(solved.inverse)
-        inside = self.vectors.mT @ factors @ lower * np.sqrt(noise * scales)[..., None]
-        return np.concatenate([outside, inside, self._factor_root(model, solved)], axis=2)
-
-    def _factor_root(self, model: FactorModel, solved: Solved) -> Array:
-        basis, strengths, turn = np.linalg.svd(model.factors, full_matrices=False)
-        along, between = self.information(model, solved)
-        units = strengths / np.sqrt(self.dim)
-        amounts, mix = np.linalg.eigh(units[:, None] * (turn @ between @ turn.T) * units)
-        loads = (np.exp(model.log_scales)[:, None] * solved.weights) @ turn.T * units @ mix
-        variances = loads**2 @ (1.0 / (1.0 + np.outer(np.maximum(amounts, 0.0), along)))
-        values, axes = self.pooled
-        damping = 1.0 / (1.0 + solved.ratio * values)
-        leaving = axes - basis @ (basis.T @ axes)
-        return np.asarray(leaving * (damping * np.sqrt(variances))[:, None, :])
-
-    def _into(self, vectors: Array) -> Array:
-        """Return vectors (T, d) in each task's eigenbasis."""
-        rows = self.rows.reshape(self.n_tasks, -1, self.dim)
-        return np.asarray(np.matvec(rows, vectors))
-
-    def _back(self, coordinates: Array) -> Array:
-        """Return vectors in R^d from each task's eigenbasis."""
-        rows = self.rows.reshape(self.n_tasks, -1, self.dim)
-        return np.asarray(np.vecmat(coordinates, rows))

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_search import MOST_STEPS, STEP_GAIN, Found, add_directions, maximise_evidence
+from posse.estimators.factor_posterior import FactorPosterior
+from posse.estimators.factor_ranks import WIDE, learn_prior
+from posse.estimators.factor_search import Found
+from posse.estimators.factor_units import Units
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.statistics import GramStatistics
 from posse.validation import Array, check_choice, check_finite, check_integer, check_number
-
-# The search for the rank, from none, ends after this many ranks in a row that are no better.
-PATIENCE = 2
-# What a parameter of a further direction costs in evidence, if one of the first costs 1.
-FURTHER_PRICE = 0.8
-# Below this many features more threads than one only get in each other's way.
-WIDE = 256
-# While ranks are compared, climbing ends where a step gains less than this, and after this many steps.
-ROUGH_GAIN, ROUGH_STEPS = 1e-3, 80
-# With so many features a step takes long: a refit takes no more than these, and the next goes on from there.
-WIDE_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,7 +107,8 @@ class FactorPrior:
     -----
     The evidence is closed form in each task's eigenbasis, which is found once; L-BFGS climbs it, with the
     noise variance eliminated, in coordinates of equal curvature. See the page "The learned prior".
-    With one task there is nothing to share: k = 0 whatever the rank.
+    With one task there is nothing to share: k = 0 whatever the rank. Beyond 4096 tasks so many of them choose
+    the rank, and all refine what they found.
     """
 
     rank: int | str = "auto"
@@ -138,7 +131,9 @@ class FactorPrior:
         """Learn the prior and estimate theta of every task; without any data the prior is N(0, I)."""
         return self._fit(statistics, None)
 
-    def refit(self, statistics: GramStatistics, previous: Estimate) -> FactorEstimate:
+    def refit(
+        self, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
+    ) -> FactorEstimate:
         """Learn from new statistics, starting from what an earlier fit to the same tasks found.
 
         With 256 features or more it takes a few steps and no more; the certificate says if they were enough.
@@ -159,16 +154,25 @@ class FactorPrior:
         _check_statistics(statistics)
         if not (statistics.square.any() and statistics.gram.any()):
             return _nothing_learned(statistics)
-        with threadpool_limits(limits=1 if dim < WIDE else None):
-            evidence = FactorEvidence(statistics)
-            found = _Search(evidence, self, known).run()
+        units = Units.of(statistics)
+        # with few features more threads than one only get in each other's way
+        with _controller().limit(limits=1 if dim < WIDE else None):
+            evidence, found = learn_prior(
+                units.statistics_in(statistics), self, None if known is None else units.model_in(known)
+            )
         if not found.converged and (known is None or dim < WIDE):
             warnings.warn(
                 f"FactorPrior did not converge: slope {found.slope:.1e} after {found.n_iter} steps.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return _estimate(evidence, found)
+        return _estimate(evidence, found, units)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return what limits threads; to look for their libraries takes milliseconds."""
+    return ThreadpoolController()
 
 
 def _check_statistics(statistics: GramStatistics) -> None:
@@ -181,138 +185,30 @@ def _check_statistics(statistics: GramStatistics) -> None:
         raise ValueError(f"`count` of GramStatistics must be positive where there are data. Got {least:g}.")
 
 
-def largest_rank(n_tasks: int, dim: int) -> int:
-    """Return how many shared directions "auto" considers: T / 2, or fewer if features outnumber tasks.
-
-    In d dimensions chance makes T vectors look alike by sqrt(d / T). Where that is above 2, the bound is
-    T / sqrt(d / T).
-
-    Examples
-    --------
-    >>> [largest_rank(n_tasks, dim) for n_tasks, dim in ((1, 20), (10, 20), (10, 784), (1000, 20))]
-    [0, 5, 1, 20]
-    """
-    return min(dim, int(n_tasks / max(2.0, np.sqrt(dim / n_tasks))))
-
-
-class _Search:
-    """Fits of several ranks to the same statistics, and which of them to keep."""
-
-    def __init__(self, evidence: FactorEvidence, settings: FactorPrior, known: FactorModel | None) -> None:
-        self.evidence, self.settings, self.known = evidence, settings, known
-        self.found: dict[int, Found] = {}
-        self.scores: dict[int, float] = {}
-
-    def run(self) -> Found:
-        """Return the fit of the rank asked for, or of the best one."""
-        rank = self.settings.rank if self.evidence.n_tasks > 1 else 0
-        self.unshared = self._climb(self._suited(self.evidence.start()), rough=True)
-        self.evidence.expect(self.unshared.model)
-        if isinstance(rank, str):
-            return self._climb(self._best().model)
-        if self.known is not None and self.known.rank == rank:
-            return self._climb(self._suited(self.known))
-        return self._climb(self._suited(add_directions(self.evidence, self.unshared.model, rank)))
-
-    def score(self, found: Found) -> float:
-        """Return the evidence minus a price for the free parameters of the shared directions.
-
-        F has d k - k (k - 1) / 2 up to a rotation, and one more per direction makes it earn its place. The
-        first direction, which says that tasks are related at all, pays one for each; the others less.
-        """
-        dim, rank = self.evidence.dim, found.model.rank
-        free = dim * rank - rank * (rank - 1) // 2 + rank
-        first = min(free, dim + 1)
-        return self.evidence.log_evidence(found.model) - first - FURTHER_PRICE * (free - first)
-
-    def _best(self) -> Found:
-        """Search upwards from no shared direction, or both ways from the rank that is known."""
-        most = largest_rank(self.evidence.n_tasks, self.evidence.dim)
-        start = 0 if self.known is None else self.known.rank
-        self._keep(self.unshared)
-        if self.known is not None and start > 0:
-            self._consider(self.known)
-            self._try(range(start - 1, 0, -1), patience=1)
-        self._try(range(start + 1, most + 1), patience=1 if start else PATIENCE)
-        return self.found[max(self.scores, key=self.scores.__getitem__)]
-
-    def _climb(self, start: FactorModel, *, rough: bool = False) -> Found:
-        gain, steps = (ROUGH_GAIN, ROUGH_STEPS) if rough else (STEP_GAIN, MOST_STEPS)
-        if self.known is not None and self.evidence.dim >= WIDE:
-            steps = WIDE_STEPS
-        learn_mean = self.settings.mean == "learned"
-        return maximise_evidence(
-            self.evidence, start, learn_mean=learn_mean, step_gain=gain, most_steps=steps
-        )
-
-    def _consider(self, start: FactorModel) -> None:
-        self._keep(self._climb(self._suited(start), rough=True))
-
-    def _keep(self, found: Found) -> None:
-        self.found[found.model.rank], self.scores[found.model.rank] = found, self.score(found)
-
-    def _suited(self, model: FactorModel) -> FactorModel:
-        """Return a model as the settings want it, with tails as heavy as the number of tasks bears.
-
-        If k directions followed k tasks exactly, the others could be outliers of a prior with no outside:
-        k d / 2 against nu (T - k) / 2 in log likelihood for each unit of log tau. Twice that nu forbids it.
-        """
-        n_tasks, dim = self.evidence.n_tasks, self.evidence.dim
-        others = n_tasks - model.rank
-        least = 2.0 * model.rank * dim / others if others > 0 else np.inf
-        degrees = max(self.settings.degrees, least)
-        ratio = model.log_ratio
-        if self.settings.hard and model.rank > 0:
-            ratio = -np.inf
-        elif np.isinf(ratio):
-            ratio = self.unshared.model.log_ratio
-        return replace(
-            model,
-            log_ratio=ratio,
-            log_scales=model.log_scales if np.isfinite(degrees) else np.zeros(n_tasks),
-            mean=model.mean if self.settings.mean == "learned" else np.zeros(dim),
-            degrees=degrees,
-        )
-
-    def _try(self, ranks: range, *, patience: int) -> None:
-        """Fit one rank after the other, each from its neighbour, until they are no better."""
-        misses = 0
-        for rank in ranks:
-            best = max(self.scores.values())
-            neighbour = self.found[rank - ranks.step].model
-            start = (
-                add_directions(self.evidence, neighbour, 1) if ranks.step > 0 else _without_weakest(neighbour)
-            )
-            self._consider(start)
-            misses = 0 if self.scores[rank] > best else misses + 1
-            if misses == patience:
-                return
-
-
-def _without_weakest(model: FactorModel) -> FactorModel:
-    basis, strengths, _ = np.linalg.svd(model.factors, full_matrices=False)
-    return replace(model, factors=basis[:, :-1] * strengths[:-1])
-
-
-def _estimate(evidence: FactorEvidence, found: Found) -> FactorEstimate:
+def _estimate(evidence: FactorEvidence, found: Found, units: Units) -> FactorEstimate:
     model = found.model
     solved = evidence.solve(model)
     noise = evidence.noise(solved)
     ratio = float(np.exp(model.log_ratio))
     basis, strengths, _ = np.linalg.svd(model.factors, full_matrices=False)
+    posterior = FactorPosterior.of(evidence, model, solved)
     return FactorEstimate(
-        theta=evidence.means(model, solved),
+        theta=units.size * evidence.means(model, solved),
         basis=basis,
         certificate=Certificate(found.deviance, found.slope, found.n_iter, found.converged),
-        find_root=partial(evidence.roots, model),
-        spectrum=noise * (strengths**2 + ratio),
-        outside=noise * ratio,
-        mean=model.mean,
-        noise=noise,
+        find_root=partial(_root, posterior, units.size),
+        spectrum=units.size**2 * noise * (strengths**2 + ratio),
+        outside=units.size**2 * noise * ratio,
+        mean=units.size * model.mean,
+        noise=float(np.ldexp(noise, 2 * units.rewards)),
         scales=np.exp(-model.log_scales),
-        evidence=evidence.log_evidence(model),
-        model=model,
+        evidence=evidence.log_evidence(model, solved) - evidence.total * units.rewards * float(np.log(2.0)),
+        model=units.model_out(model),
     )
+
+
+def _root(posterior: FactorPosterior, size: float) -> Array:
+    return size * posterior.roots()
 
 
 def _nothing_learned(statistics: GramStatistics) -> FactorEstimate:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.estimators.ridge import Ridge
-from posse.estimators.subspace_newton import Minimum, SubspaceProblem, apply, evaluate
+from posse.estimators.subspace_newton import Minimum, SubspaceProblem, apply, descend, evaluate
 from posse.estimators.subspace_search import SCREEN_TOL, STAGE_TOL, follow, search
-from posse.linalg import PIVOT_TOLERANCE, RANK_TOLERANCE, graded_qr, low_rank_factors, whitener
+from posse.linalg import (
+    PIVOT_TOLERANCE,
+    RANK_TOLERANCE,
+    graded_qr,
+    low_rank_factors,
+    packed_triangles,
+    whitener,
+)
 from posse.statistics import GramStatistics
 from posse.validation import Array, IntArray, check_integer, check_number
 
@@ -20,10 +29,13 @@ TOLERANCE = 1e-7
 MAX_ITER = 200
 # Above this many features one descent costs seconds: penalties are lowered instead of trying many starts.
 WIDE = 256
+# With more tasks than this, starts are compared on so many of them.
+SCREENED = 4000
 # A ridge this small, relative to the mean eigenvalue of X_t'X_t, stands for the minimum norm.
 VANISHING, VANISHING_WIDE = 1e-6, 1e-4
 # Between these, entries of the Gram matrices have room in single precision.
 SINGLE_LEAST, SINGLE_MOST = 1e-25, 1e25
+_CHUNK = 2**19  # entries of Gram matrices that are worked on at a time, where a copy is made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +72,19 @@ class LowRank:
     The weights are eliminated (variable projection) and the function of the subspace that is left is
     minimised by a trust-region Newton method with exact Hessian products, in coordinates where the
     mean Gram matrix is the identity. The answer is equivariant to rotations of the features and to the
-    order of tasks, follows the units of features and rewards, and is the same in every call.
+    order of tasks, follows the units of features and rewards, and is the same in every call. With more
+    than 4000 tasks the starts are compared on 4000 of them, chosen by how much they predict, and one
+    descent for all tasks follows.
 
     Data are short if the ranks of the X_t'X_t add up to no more than the k (r + T - k) unknowns, r being
     the rank of their mean: many subspaces then fit exactly, and the least norm decides. Data are wide if
-    d exceeds 256: a descent then takes seconds, and the many directions that real features hardly use
-    make least squares ill-posed. For both, the penalty is lowered from the mean eigenvalue of X_t'X_t,
-    or a tenth of it, by factors of ten, each minimum being the start of the next descent, down to
-    `penalty`. With short data a millionth of that eigenvalue, or a ten-thousandth where they are also wide,
-    stands for the minimum norm: the norm of theta is then within a fraction of a per cent of the least.
-    Wide data that are not short, with nearly unseen directions and no penalty, may take minutes.
+    more than 256 features are not always zero: a descent then takes seconds, and the many directions that
+    real features hardly use make least squares ill-posed. For both, the penalty is lowered from the mean
+    eigenvalue of X_t'X_t, or a tenth of it, by factors of ten, each minimum being the start of the next
+    descent, down to `penalty`. With short data a millionth of that eigenvalue, or a ten-thousandth where
+    they are also wide, stands for the minimum norm: the norm of theta is then within a fraction of a per
+    cent of the least. Wide data that are not short, with nearly unseen directions and no penalty, may take
+    minutes.
 
     Theorem 1 asks for the global minimum. No method is known to find it always; "no lower value found
     from many starts" is what this one offers.
@@ -100,14 +115,18 @@ class LowRank:
         n_tasks, dim = statistics.moment.shape
         most = f"min(dim={dim}, n_tasks={n_tasks})"
         check_integer("`rank` of LowRank", self.rank, 1, min(dim, n_tasks), high_name=most)
-        stages = _stages(statistics, self.rank, self.penalty)
+        seen = _seen_features(statistics, self.rank)
+        reduced = _restrict(statistics, seen)
+        stages = _stages(reduced, self.rank, self.penalty)
         if self.rank < min(stages[0].transform.shape[1], n_tasks):
-            problem, end = stages[-1], self._search(stages)
-            basis, weights, objective = _restore(problem, end.coordinates)
+            problem, end = stages[-1], self._search(reduced, stages)
+            inner, weights, objective = _restore(problem, end.coordinates)
             certificate = Certificate(objective, end.gradient_norm, end.n_iter, end.converged)
         else:
-            basis, weights, objective = self._unrestricted(statistics)
+            inner, weights, objective = self._unrestricted(reduced)
             certificate = Certificate(objective, 0.0, 0, converged=True)
+        basis = np.zeros((dim, self.rank))
+        basis[seen] = inner
         if not certificate.converged:
             warnings.warn(
                 f"LowRank stopped after {certificate.n_iter} steps with gradient norm "
@@ -117,13 +136,22 @@ class LowRank:
             )
         return Estimate(weights @ basis.T, basis=basis, weights=weights, certificate=certificate)
 
-    def _search(self, stages: list[SubspaceProblem]) -> Minimum:
+    def _search(self, statistics: GramStatistics, stages: list[SubspaceProblem]) -> Minimum:
         """Return the minimum of the last stage."""
         first = stages[0]
-        n_starts = 1 if len(first.transform) > WIDE else self.n_starts
+        n_starts = 1 if statistics.dim > WIDE else self.n_starts
         tol = TOLERANCE if len(stages) == 1 else STAGE_TOL if n_starts == 1 else SCREEN_TOL
-        end = search(first, _own_estimates(first), self.rank, n_starts=n_starts, tol=tol, max_iter=MAX_ITER)
+        if n_starts == 1 or statistics.n_tasks <= SCREENED:
+            end = self._begin(first, n_starts, tol)
+        else:
+            screened = self._begin(_screening_problem(statistics, first), n_starts, SCREEN_TOL)
+            (end,) = descend(first, screened.coordinates[None], tol, MAX_ITER)
+            end = replace(end, n_iter=screened.n_iter + end.n_iter)
         return follow(stages, end, tol=TOLERANCE, max_iter=MAX_ITER)
+
+    def _begin(self, problem: SubspaceProblem, n_starts: int, tol: float) -> Minimum:
+        estimates = _own_estimates(problem)
+        return search(problem, estimates, self.rank, n_starts=n_starts, tol=tol, max_iter=MAX_ITER)
 
     def _unrestricted(self, statistics: GramStatistics) -> tuple[Array, Array, float]:
         """Solve each task alone, where the rank is no restriction."""
@@ -143,6 +171,24 @@ class LowRank:
         return np.hstack([basis, complement]), np.pad(weights, ((0, 0), (0, self.rank - size))), objective
 
 
+def _seen_features(statistics: GramStatistics, least: int) -> IntArray:
+    """Return the features that are not always zero, if there are many features, and at least so many."""
+    if statistics.dim <= WIDE:
+        return np.arange(statistics.dim)
+    unseen = np.einsum("tii->i", statistics.gram) == 0.0
+    seen_first = np.argsort(unseen, kind="stable")
+    return np.sort(seen_first[: max(least, np.count_nonzero(~unseen))])
+
+
+def _restrict(statistics: GramStatistics, features: IntArray) -> GramStatistics:
+    """Return the statistics of some features."""
+    if len(features) == statistics.dim:
+        return statistics
+    block = np.ix_(features, features)
+    gram = np.stack([matrix[block] for matrix in statistics.gram])
+    return GramStatistics(gram, statistics.moment[:, features], statistics.square, statistics.count)
+
+
 def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[SubspaceProblem]:
     """Return the problem; before it, where data are wide or short, the same with larger penalties."""
     n_tasks, dim = statistics.moment.shape
@@ -150,18 +196,18 @@ def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[Subsp
     wide = dim > WIDE
     first = size if wide else 0.1 * size
     vanishing = (VANISHING_WIDE if wide else VANISHING) * size
-    short = penalty < vanishing and _is_short(statistics.gram, rank)
-    last = vanishing if short else penalty
-    if last >= first or not (short or wide or _is_short(statistics.gram, rank)):
+    short = penalty < first and (penalty < vanishing or not wide) and _is_short(statistics.gram, rank)
+    last = vanishing if short and penalty < vanishing else penalty
+    if last >= first or not (short or wide):
         return [_whitened(statistics, penalty)]
     n_stages = 1 + int(np.ceil(np.log10(first / max(last, vanishing))))
     penalties = np.geomspace(first, max(last, vanishing), n_stages).tolist()
     if last < vanishing:
         penalties.append(last)
     factor = low_rank_factors(statistics.gram)
-    exact = statistics.gram if factor is None else factor
-    single = wide and SINGLE_LEAST < float(np.abs(exact).max()) < SINGLE_MOST
-    rough = exact.astype(np.float32) if single else None
+    rough = None
+    if wide and SINGLE_LEAST < float(np.einsum("tii->ti", statistics.gram).max()) < SINGLE_MOST:
+        rough = packed_triangles(statistics.gram) if factor is None else factor.astype(np.float32)
     return [_whitened(statistics, value, factor, rough) for value in penalties]
 
 
@@ -172,11 +218,17 @@ def _is_short(gram: Array, rank: int) -> bool:
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     units = scale * scale[:, None]
     unknowns = rank * (int(_rank(mean_gram / units)) + len(gram) - rank)
-    scaled = gram / units
-    trace, square = np.einsum("tii->t", scaled), np.einsum("tij,tij->t", scaled, scaled)
-    # (sum of eigenvalues)^2 / (sum of squares) is at most the rank, and cheap
-    at_least = np.divide(trace**2, square, out=np.zeros_like(trace), where=square > 0.0)
-    return bool(at_least.sum() <= unknowns) and int(_rank(scaled).sum()) <= unknowns
+    for count in (_rank_at_least, _rank):
+        totals = accumulate(float(count(gram[tasks] / units).sum()) for tasks in _chunks(gram))
+        if any(total > unknowns for total in totals):
+            return False
+    return True
+
+
+def _rank_at_least(matrices: Array) -> Array:
+    """Return (sum of eigenvalues)^2 / (sum of their squares), which is at most the rank, and cheap."""
+    trace, square = np.einsum("tii->t", matrices), np.einsum("tij,tij->t", matrices, matrices)
+    return np.asarray(np.divide(trace**2, square, out=np.zeros_like(trace), where=square > 0.0))
 
 
 def _rank(matrices: Array) -> IntArray:
@@ -197,13 +249,42 @@ def _whitened(
     return SubspaceProblem(statistics.gram, statistics.moment, total, transform, penalty, factor, rough)
 
 
+def _screening_problem(statistics: GramStatistics, problem: SubspaceProblem) -> SubspaceProblem:
+    """Return the same problem for fewer tasks.
+
+    Half are those that predict most, by b_t'(mean of G_t)^-1 b_t; half are evenly spaced in the order of
+    the others. Neither the order of tasks nor the coordinates of features matter.
+    """
+    order = np.argsort(-((statistics.moment @ problem.transform) ** 2).sum(axis=1), kind="stable")
+    half = SCREENED // 2
+    spaced = np.linspace(half, len(order) - 1, SCREENED - half).astype(np.intp)
+    tasks = order[np.concatenate([np.arange(half), spaced])]
+    some = statistics.take(tasks)
+    return replace(
+        problem,
+        gram=some.gram,
+        moment=some.moment,
+        total=float(some.square.sum()),
+        factor=None if problem.factor is None else problem.factor[tasks],
+    )
+
+
 def _own_estimates(problem: SubspaceProblem) -> Array:
     """Return each task's own estimate, shrunk by the mean Gram matrix, in whitened coordinates."""
     mean_gram = _mean_gram(problem.gram, problem.penalty)
     _, completed = whitener(mean_gram)
     completed[np.diag_indices_from(completed)] += problem.penalty
-    estimates = np.linalg.solve(problem.gram + completed, problem.moment[:, :, None])[:, :, 0]
+    estimates = np.empty_like(problem.moment)
+    for tasks in _chunks(problem.gram):
+        own = np.linalg.solve(problem.gram[tasks] + completed, problem.moment[tasks, :, None])
+        estimates[tasks] = own[:, :, 0]
     return np.asarray(estimates @ (mean_gram @ problem.transform))
+
+
+def _chunks(gram: Array) -> Iterator[slice]:
+    """Cut the tasks into slices that are small in memory."""
+    size = max(1, _CHUNK // gram[0].size)
+    return (slice(first, first + size) for first in range(0, len(gram), size))
 
 
 def _mean_gram(gram: Array, penalty: float) -> Array:

@@ -21,17 +21,19 @@ Every array of `Points` has a leading axis of starts, which all move together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.linalg import semi_inverse
+from posse.linalg import packed_product, semi_inverse
 from posse.validation import Array, BoolArray
 
 _ROUNDING = 1e-14  # changes of the objective, relative to its total, that are noise
 _METRIC_FLOOR = 1e-11  # keeps W'W invertible, relative to its trace
 _MAX_CG = 200
+_ROUGH_FORCING = 100.0  # times the gradient norm: how exactly a step is solved for with rough products
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +52,9 @@ class SubspaceProblem:
         Added to every eigenvalue of every G_t.
     factor : (T, d, m), optional
         L_t with L_t L_t' = G_t, where m is so much smaller than d that products are faster with it.
-    rough : (T, d, d) or (T, d, m), optional
-        The G_t, or the L_t if they are given, in single precision: twice as fast to read, and good
-        enough for the Hessian, whose errors cost a step and not an answer.
+    rough : (T, d (d + 1) / 2) or (T, d, m), optional
+        The triangles of the G_t, or the L_t if they are given, in single precision: faster to read, and
+        good enough for the Hessian, whose errors cost a step and not an answer.
     """
 
     gram: Array
@@ -63,15 +65,24 @@ class SubspaceProblem:
     factor: Array | None = None
     rough: NDArray[np.float32] | None = None
 
-    def times_gram(self, rows: Array, *, roughly: bool = False) -> Array:
+    def times_gram(self, rows: Array) -> Array:
         """Return v'(G_t + penalty I) for a stack of rows v, (T, s, d)."""
-        matrices: NDArray[Any] = self.gram if self.factor is None else self.factor
-        if roughly and self.rough is not None:
-            matrices = self.rough
-        product = rows.astype(matrices.dtype, copy=False) @ matrices
-        if self.factor is not None:
-            product = product @ matrices.mT
+        product = rows @ self.gram if self.factor is None else _factored_product(self.factor, rows)
         return np.asarray(product + self.penalty * rows if self.penalty > 0.0 else product)
+
+    def times_gram_roughly(self, rows: Array) -> Array:
+        """Return the same from `rough`, where there is one."""
+        if self.rough is None:
+            return self.times_gram(rows)
+        size = np.abs(rows).max() or 1.0
+        scaled = (rows / size).astype(np.float32)
+        through = packed_product if self.factor is None else _factored_product
+        return np.asarray(size * through(self.rough, scaled) + self.penalty * rows)
+
+    @cached_property
+    def rough_transform(self) -> NDArray[Any]:
+        """A, in single precision where the Gram matrices are."""
+        return self.transform if self.rough is None else self.transform.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +136,9 @@ def descend(problem: SubspaceProblem, starts: Array, tol: float, max_iter: int) 
     radius = 0.5 * np.linalg.norm(points.weights, axis=(1, 2))
     index, stalled = np.arange(len(starts)), np.zeros(len(starts), dtype=np.bool_)
     noise = _ROUNDING * problem.total
+    # rough products are many, and with them there is no quadratic convergence to be had
+    exact = problem.rough is None
+    forcing, enough = (1.0, 0.0) if exact else (_ROUGH_FORCING, (0.3 * tol) ** 2 * problem.total)
     ends: dict[int, Minimum] = {}
     for iteration in range(max_iter + 1):
         settled = stalled | (points.gradient_norm <= tol)
@@ -137,7 +151,8 @@ def descend(problem: SubspaceProblem, starts: Array, tol: float, max_iter: int) 
             break
         if done.any():
             index, radius, points = index[~done], radius[~done], points.select(~done)
-        step, decrease, length = model_step(problem, points, radius)
+        share = np.minimum(0.1, forcing * points.gradient_norm)
+        step, decrease, length = model_step(problem, points, radius, share, enough)
         trial = evaluate(problem, orthonormal(points.coordinates + step))
         ratio = (points.objective - trial.objective + noise) / (decrease + noise)
         accepted = ratio > 1e-4
@@ -177,18 +192,22 @@ def evaluate(problem: SubspaceProblem, coordinates: Array) -> Points:
 
 def hessian_product(problem: SubspaceProblem, points: Points, direction: Array) -> Array:
     """Return equation (3) for whitened directions (S, r, k), in whitened coordinates too."""
-    moved = problem.transform @ direction
+    moved = _map(problem.rough_transform, direction)
     shift = points.weights @ moved.mT
     change = apply(points.gram_basis, shift) - points.residual @ moved
     change = apply(points.inverse, change)
     shift -= change @ points.basis.mT
-    curved = problem.times_gram(shift.swapaxes(0, 1), roughly=True).swapaxes(0, 1)
+    curved = problem.times_gram_roughly(shift.swapaxes(0, 1)).swapaxes(0, 1)
     product = curved.mT @ points.weights + points.residual.mT @ change
-    return _tangent(points.coordinates, problem.transform.T @ product)
+    return _tangent(points.coordinates, _map(problem.rough_transform.T, product))
 
 
-def model_step(problem: SubspaceProblem, points: Points, radius: Array) -> tuple[Array, Array, Array]:
+def model_step(
+    problem: SubspaceProblem, points: Points, radius: Array, share: Array, enough: float
+) -> tuple[Array, Array, Array]:
     """Minimise the quadratic model by Steihaug's truncated conjugate gradients in the metric W'W.
+
+    They stop when the square of the residual is down to `share` of what it was, or to `enough`.
 
     Returns
     -------
@@ -203,7 +222,7 @@ def model_step(problem: SubspaceProblem, points: Points, radius: Array) -> tuple
     residual = -points.gradient
     search = residual @ points.metric_inverse
     power = search_length = _dot(residual, search)
-    target = np.minimum(0.1, points.gradient_norm) * power
+    target = np.maximum(share * power, enough)
     running = power > 0.0
     for _ in range(_MAX_CG):
         product = hessian_product(problem, points, search)
@@ -244,6 +263,18 @@ def orthonormal(stack: Array) -> Array:
 def apply(matrices: Array, vectors: Array) -> Array:
     """Multiply a stack of small matrices with a stack of vectors, faster than `np.matvec` does."""
     return np.asarray(np.einsum("...ij,...j->...i", matrices, vectors))
+
+
+def _factored_product(factor: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(rows @ factor @ factor.mT)
+
+
+def _map(matrix: NDArray[Any], stack: Array) -> Array:
+    """Multiply in the precision of `matrix`, however large or small the stack is."""
+    if matrix.dtype == stack.dtype:
+        return np.asarray(matrix @ stack)
+    size = np.abs(stack).max() or 1.0
+    return np.asarray(size * (matrix @ (stack / size).astype(matrix.dtype)))
 
 
 def _tangent(coordinates: Array, stack: Array) -> Array:

@@ -20,7 +20,7 @@ from posse.experiments.engines import GivenUp, GridError, check_engine, in_paral
 from posse.policies import DoublyExponential, Policy
 from posse.problems import Problem
 from posse.results import write_json, write_table
-from posse.simulation import default_checkpoints, simulate_all
+from posse.simulation import PATHS, default_checkpoints, simulate_all
 from posse.validation import check_choice, check_integer
 
 MANIFEST_FORMAT = 1
@@ -28,7 +28,7 @@ OPTIONS = tuple(item.name for item in fields(PolicyOptions))
 # Policies play side by side as long as one set of statistics of each has fewer values than this.
 STATISTICS_VALUES = 2**26
 # The columns of a run, beside its settings.
-MEASURED = ("policy", "round", "regret_per_task", "seconds")
+MEASURED = ("policy", "round", "regret_per_task", "path", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,12 @@ class Experiment:
     policies : tuple of str
         Names in `posse.catalogue`. All of them play the same rounds.
     horizon : int
-        N, the rounds of each run.
+        N, the rounds of each run. A cell may have a horizon of its own.
     options : mapping
         What policies are told, by the names of `PolicyOptions`, if not the problem's rank and
         defaults. A cell may have options, too.
+    path : {"auto", "exact", "contexts"}
+        How rounds are played; see `simulate_all`.
     """
 
     name: str
@@ -58,8 +60,10 @@ class Experiment:
     policies: tuple[str, ...]
     horizon: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    path: str = "auto"
 
     def __post_init__(self) -> None:
+        check_choice("`path` of Experiment", self.path, PATHS)
         if not self.name.isidentifier():
             raise ValueError(f"`name` of Experiment must be an identifier. Got {self.name!r}.")
         for name in ("cells", "policies"):
@@ -72,7 +76,8 @@ class Experiment:
         for name in self.options:
             check_choice("option of Experiment", name, OPTIONS)
         for name in {name: None for cell in self.cells for name in cell}:
-            check_choice("parameter of a cell", name, [*PROBLEMS[self.problem].parameters, *OPTIONS])
+            known = [*PROBLEMS[self.problem].parameters, *OPTIONS, "horizon"]
+            check_choice("parameter of a cell", name, known)
             if name in self.options and name != "rank":
                 raise ValueError(f"{name} must be an option of Experiment or of its cells. Got both.")
 
@@ -94,7 +99,12 @@ class Run:
     def work(self) -> int:
         """The size of the run, in numbers to handle."""
         kind = PROBLEMS[self.experiment.problem]
-        return kind.work({**kind.parameters, **self.cell}) * self.experiment.horizon
+        return kind.work({**kind.parameters, **self.cell}) * self.horizon
+
+    @property
+    def horizon(self) -> int:
+        """N, the rounds of this run."""
+        return int(self.cell.get("horizon", self.experiment.horizon))
 
     def path(self, out: Path) -> Path:
         """Where the finished run lies."""
@@ -119,14 +129,14 @@ class Run:
         """Raise what is wrong with the settings, without playing."""
         problem = self.draw()
         for policy in self.build(problem).values():
-            policy.blocks(self.experiment.horizon, problem.n_tasks, problem.dim)
+            policy.blocks(self.horizon, problem.n_tasks, problem.dim)
             policy.init(problem.n_tasks, problem.dim)
 
     def play(self) -> pl.DataFrame:
         """Draw the problem and play all policies on it."""
         problem = self.draw()
         policies = self.build(problem)
-        horizon = self.experiment.horizon
+        horizon = self.horizon
         epochs = np.cumsum(DoublyExponential().blocks(horizon))
         explored = min(self.cell.get("explore", horizon), horizon)
         marks = np.concatenate([default_checkpoints(horizon), epochs, [explored]])
@@ -136,12 +146,20 @@ class Run:
         together = max(1, STATISTICS_VALUES // (problem.n_tasks * problem.dim**2))
         for start in range(0, len(policies), together):
             some = dict(list(policies.items())[start : start + together])
-            traces = simulate_all(problem, some, horizon=horizon, seed=self.seed, checkpoints=marks)
+            traces = simulate_all(
+                problem,
+                some,
+                horizon=horizon,
+                seed=self.seed,
+                checkpoints=marks,
+                path=self.experiment.path,
+            )
             tables += [
                 pl.DataFrame({"round": trace.rounds, "regret_per_task": trace.regret_per_task}).select(
                     *(pl.lit(value).alias(key) for key, value in settings.items()),
                     pl.lit(name).alias("policy"),
                     pl.all(),
+                    pl.lit(trace.path).alias("path"),
                     pl.lit(trace.seconds).alias("seconds"),
                 )
                 for name, trace in traces.items()
@@ -387,7 +405,7 @@ def _read_run(run: Run, out: Path) -> pl.DataFrame:
         table = pl.read_parquet(path)
     except pl.exceptions.PolarsError:
         raise GridError(f"{path} cannot be read as Parquet. {way_out}") from None
-    settings = {**run.cell, "horizon": run.experiment.horizon, "seed": run.seed}
+    settings = {**run.cell, "horizon": run.horizon, "seed": run.seed}
     if set(table.columns) != {*settings, *MEASURED} or any(
         table[name].unique().to_list() != [value] for name, value in settings.items()
     ):

@@ -66,7 +66,8 @@ class FiniteLinearTasks(LinearTasks):
 
     def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
         """Return <x, theta_t> of the chosen arms, (n, T)."""
-        return np.asarray(np.vecdot(actions.features(choice), self.theta))
+        chosen = FiniteActions(actions.features(choice)[:, :, None])
+        return chosen.scores(self.theta)[:, :, 0]  # as those of the best are computed, so that both agree
 
     def best_rewards(self, actions: FiniteActions) -> Array:
         """Return the largest <x, theta_t> on offer, (n, T)."""

@@ -1,0 +1,1 @@
+"""One file per library: how it is made to play the workload."""

@@ -1,0 +1,60 @@
+"""posse, through its public interface."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.peers.workload import Array, IntArray, OnePerTask, Player
+from posse import Every, FiniteActions, Geometric, LearningPolicy, Ridge, SharedGreedy
+
+
+class _Policy(Player):
+    """All tasks at once, as posse is meant to be used."""
+
+    def __init__(self, policy: LearningPolicy, tasks: int, dim: int) -> None:
+        self._policy = policy
+        self._state = policy.init(tasks, dim)
+        self._rng = np.random.default_rng(0)
+
+    def choose(self, arms: Array) -> IntArray:
+        return self._policy.select(self._state, FiniteActions(arms), self._rng)
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        self._state = self._policy.update(self._state, self._policy.statistics.of(features, rewards))
+
+
+class _OwnSchedule(_Policy):
+    def blocks(self, rounds: int, batch: int) -> tuple[int, ...]:
+        return self._policy.schedule.blocks(rounds)
+
+
+class _OneTask:
+    """One task through the same interface, with T = 1."""
+
+    def __init__(self, dim: int) -> None:
+        self._player = _Policy(_RIDGE, 1, dim)
+
+    def choose(self, arms: Array) -> IntArray:
+        return self._player.choose(arms[:, None])[:, 0]
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        self._player.learn(features[:, None], rewards[:, None])
+
+
+_RIDGE = LearningPolicy(estimator=Ridge(penalty=1.0), schedule=Every(1))
+
+
+def ridge(tasks: int, dim: int) -> Player:
+    return _Policy(_RIDGE, tasks, dim)
+
+
+def one_by_one(tasks: int, dim: int) -> Player:
+    return OnePerTask(lambda task: _OneTask(dim), tasks)
+
+
+def shared(tasks: int, dim: int) -> Player:
+    return _Policy(SharedGreedy(schedule=Every(10)), tasks, dim)
+
+
+def shared_own_schedule(tasks: int, dim: int) -> Player:
+    return _OwnSchedule(SharedGreedy(schedule=Geometric()), tasks, dim)
