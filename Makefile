@@ -35,7 +35,9 @@ docs: setup      ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
-bench: setup     ## measure the solvers and the simulator, as ratios taken in one run
+bench: setup     ## measure the simulator and the solvers, as ratios taken in one run
+	$(BIN)/python -m pytest benchmarks -o python_files="bench_*.py" -p no:xdist --quiet \
+	    --benchmark-columns=median,iqr --benchmark-sort=fullname
 	$(BIN)/python -m benchmarks
 
 bench-peers: setup ## measure posse beside other bandit libraries, installed into .venv-peers (a quarter of an hour)

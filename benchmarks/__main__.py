@@ -22,7 +22,7 @@ def everything(context: typer.Context) -> None:
         low_rank_wide()
         factor_prior_speed()
         factor_prior_scale()
-        simulator()
+        memory()
         low_rank_quality()
 
 
@@ -82,9 +82,8 @@ def factor_prior_scale(
 
 
 @app.command()
-def simulator(repeats: Annotated[int, typer.Option(help="Times each run is made.")] = 3) -> None:
-    """Time a million decisions of each policy, and measure memory."""
-    console.print(simulation.decisions(repeats))
+def memory() -> None:
+    """Measure the memory of a run of the simulator."""
     console.print(simulation.memory())
 
 
