@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 import posse.simulation
 from posse import (
@@ -34,7 +35,7 @@ from posse.problems import (
     TimedActions,
     TimedProblem,
 )
-from posse.problems.parameters import draw_low_rank, draw_parameters
+from posse.problems.parameters import WORST, confined_normal, draw_low_rank, draw_parameters
 from posse.statistics import GramStatistics
 from posse.testing import check_problem
 from posse.validation import Array, IntArray
@@ -51,9 +52,40 @@ def draw_theta(structure: str, n_tasks: int = 12, dim: int = 8, rank: int = 2, s
 def test_parameters_have_length_one_and_the_rank_of_their_structure(structure: str) -> None:
     theta = draw_theta(structure)
     assert theta.shape == (12, 8)
-    assert_allclose(np.linalg.norm(theta, axis=1), 1.0)
+    lengths = np.linalg.norm(theta, axis=1)
+    if structure in ("half-axes", "orthogonal-groups"):
+        assert ((lengths >= 0.09) & (lengths <= 3.0)).all()
+    else:
+        assert_allclose(lengths, 1.0)
     ranks = {"low-rank": 2, "outliers": 5}  # the tasks 0, 5 and 10 add one each
-    assert np.linalg.matrix_rank(theta) == ranks.get(structure, 8)
+    assert np.linalg.matrix_rank(theta) == ranks.get(structure, 2 if structure in WORST else 8)
+
+
+def test_the_instances_of_the_lower_bounds() -> None:
+    groups, halves, orthogonal = (draw_theta(structure) for structure in WORST)
+    for theta in (groups, orthogonal):  # two groups of six tasks
+        for half in (theta[:6], theta[6:]):
+            assert_allclose(half, np.broadcast_to(half[0], half.shape))
+    assert_allclose(orthogonal[0] @ orthogonal[6], 0.0, atol=1e-12)
+    assert abs(groups[0] @ groups[6]) > 1e-3
+    axes = halves[:6]
+    assert_allclose(axes @ axes.T, np.kron(np.eye(2), np.ones((3, 3))), atol=1e-12)
+    assert_allclose(halves[6:] - halves[6:] @ axes[::3].T @ axes[::3], 0.0, atol=1e-12)
+    assert len(np.unique(np.linalg.norm(halves[6:], axis=1))) == 6
+
+
+def test_confined_normals_are_normals_of_some_lengths() -> None:
+    """In one dimension both bounds bite: a half-normal between 0.09 and 3, Kolmogorov-Smirnov at 1e-4."""
+    draws = confined_normal(5000, 1, np.random.default_rng(0))[:, 0]
+    low, high = stats.norm.cdf([0.09, 3.0])
+
+    def law(x: Array) -> Array:
+        return np.asarray((stats.norm.cdf(x) - low) / (high - low))
+
+    assert stats.kstest(np.abs(draws), law).pvalue > 1e-4
+    assert abs(np.mean(draws > 0) - 0.5) < 4 * 0.5 / np.sqrt(5000)
+    spread = confined_normal(5000, 20, np.random.default_rng(1))
+    assert_allclose(np.mean(spread**2), 1 / 20, rtol=0.05)
 
 
 def test_low_rank_draws_are_what_they_were() -> None:

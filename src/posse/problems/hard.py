@@ -11,7 +11,7 @@ import numpy as np
 from posse.actions import FiniteActions
 from posse.linalg import haar_basis, unit_vectors
 from posse.problems.gaussian import GaussianProblem
-from posse.problems.linear import FiniteLinearTasks
+from posse.problems.linear import FiniteLinearTasks, scores_of_choice
 from posse.problems.noise import NOISE_KINDS, draw_noise
 from posse.problems.parameters import MOST, draw_parameters
 from posse.problems.protocol import Problem, deal_actions
@@ -529,7 +529,7 @@ class MovingBasis:
 
     def mean_rewards(self, actions: TimedActions, choice: IntArray) -> Array:
         """Return <x, theta_t(n)> of the chosen arms, (n, T)."""
-        return np.asarray(np.vecdot(actions.features(choice), self.theta_at(actions.times)))
+        return scores_of_choice(actions, choice, self.theta_at(actions.times))
 
     def best_rewards(self, actions: TimedActions) -> Array:
         """Return the largest <x, theta_t(n)> on offer, (n, T)."""

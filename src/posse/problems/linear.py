@@ -66,9 +66,13 @@ class FiniteLinearTasks(LinearTasks):
 
     def mean_rewards(self, actions: FiniteActions, choice: IntArray) -> Array:
         """Return <x, theta_t> of the chosen arms, (n, T)."""
-        chosen = FiniteActions(actions.features(choice)[:, :, None])
-        return chosen.scores(self.theta)[:, :, 0]  # as those of the best are computed, so that both agree
+        return scores_of_choice(actions, choice, self.theta)
 
     def best_rewards(self, actions: FiniteActions) -> Array:
         """Return the largest <x, theta_t> on offer, (n, T)."""
         return np.asarray(actions.scores(self.theta).max(axis=2))
+
+
+def scores_of_choice(actions: FiniteActions, choice: IntArray, theta: Array) -> Array:
+    """Return <x, theta_t> of the chosen arms, (n, T), with the rounding that the scores of all arms have."""
+    return FiniteActions(actions.features(choice)[:, :, None]).scores(theta)[:, :, 0]
