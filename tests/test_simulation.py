@@ -142,6 +142,18 @@ def test_seeds_decide_everything() -> None:
     assert not np.allclose(first, other)
 
 
+@pytest.mark.parametrize("path", ["exact", "contexts"])
+def test_a_run_without_a_final_state_has_the_same_regret(path: str) -> None:
+    problem = small_problem()
+    whole, less = (
+        simulate(problem, NaiveGreedy(), horizon=150, seed=0, path=path, final_state=wanted)
+        for wanted in (True, False)
+    )
+    assert_array_equal(whole.regret, less.regret)
+    with pytest.raises(ValueError, match="`final_state=True`"):
+        _ = less.state
+
+
 def test_checkpoints_are_cumulative_and_end_at_the_horizon() -> None:
     problem = small_problem()
     every = simulate(problem, NaiveGreedy(), horizon=150, seed=0, checkpoints=np.arange(1, 151))

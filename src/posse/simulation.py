@@ -59,7 +59,10 @@ class Trace:
 
     @cached_property
     def state(self) -> Any:
-        """What the policy knows at the end, its last block included; that update is made when asked for."""
+        """What the policy knows at the end, its last block included; that update is made when asked for.
+
+        An error, if the run was made without `final_state`.
+        """
         with threadpool_limits(limits=1):
             return self.last_update()
 
@@ -81,6 +84,7 @@ def simulate(
     seed: int,
     checkpoints: ArrayLike | None = None,
     path: str = "auto",
+    final_state: bool = True,
 ) -> Trace:
     """Play one policy for `horizon` rounds. See `simulate_all`, of which this is the case of one.
 
@@ -92,8 +96,16 @@ def simulate(
     >>> trace.regret.shape[1], int(trace.rounds[-1])
     (10, 500)
     """
-    alone = {"": policy}
-    return simulate_all(problem, alone, horizon=horizon, seed=seed, checkpoints=checkpoints, path=path)[""]
+    (trace,) = simulate_all(
+        problem,
+        {"": policy},
+        horizon=horizon,
+        seed=seed,
+        checkpoints=checkpoints,
+        path=path,
+        final_state=final_state,
+    ).values()
+    return trace
 
 
 def simulate_all(
@@ -104,6 +116,7 @@ def simulate_all(
     seed: int,
     checkpoints: ArrayLike | None = None,
     path: str = "auto",
+    final_state: bool = True,
 ) -> dict[str, Trace]:
     """Play several policies on the same rounds: the same actions on offer, the same noise.
 
@@ -132,6 +145,9 @@ def simulate_all(
         that are greedy throughout. Policies then meet the same mean rewards and the same noise; how wrong
         an estimate is about an arm is drawn once for all of them, along the direction in which each errs.
         "auto" is exact where all policies allow it.
+    final_state : bool
+        Whether the traces can be asked for the state after the last round. If regret is all that matters, the
+        statistics of the last block, which no later round is played by, need not be made.
 
     Returns
     -------
@@ -147,7 +163,7 @@ def simulate_all(
     actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
     with threadpool_limits(limits=1):
         players = {
-            name: _Player(problem, policy, horizon, marks, generator(policy_seed))
+            name: _Player(problem, policy, horizon, marks, generator(policy_seed), final_state)
             for name, policy in policies.items()
         }
         obstacle = _obstacle_to_exact(problem, players) if path != "contexts" else path
@@ -287,7 +303,13 @@ class _Player:
     """A policy in the middle of a run."""
 
     def __init__(
-        self, problem: Problem, policy: Policy, horizon: int, marks: IntArray, rng: np.random.Generator
+        self,
+        problem: Problem,
+        policy: Policy,
+        horizon: int,
+        marks: IntArray,
+        rng: np.random.Generator,
+        final_state: bool,
     ) -> None:
         blocks = policy.blocks(horizon, problem.n_tasks, problem.dim)
         if sum(blocks) != horizon or min(blocks) < 1:
@@ -301,6 +323,7 @@ class _Player:
         self.regret = np.zeros(problem.n_tasks)
         self.recorded: list[Array] = []
         self.seconds = 0.0
+        self.final_state = final_state
         self.played = 0
         self.exact: ExactBlock | None = None
 
@@ -313,8 +336,9 @@ class _Player:
             offered = chunk.actions.rounds(done, stop)
             choice = self.policy.select(self.state, offered, self.rng)
             means = self.problem.mean_rewards(offered, choice)
-            rewards = self.problem.rewards(means, chunk.noise[done:stop])
-            self._keep(self.policy.statistics.of(offered.features(choice), rewards, offered.active))
+            if self._learns:
+                rewards = self.problem.rewards(means, chunk.noise[done:stop])
+                self._keep(self.policy.statistics.of(offered.features(choice), rewards, offered.active))
             self._record(start + done, chunk.best[done:stop] - means, offered.active)
             self._learn_at(start + stop)
             done = stop
@@ -380,6 +404,11 @@ class _Player:
             self._learn_at(done)
         self.seconds += time.perf_counter() - clock
 
+    @property
+    def _learns(self) -> bool:
+        """Whether somebody will ask what this block had to tell."""
+        return self.final_state or self.block_end < self.marks[-1]
+
     def _keep(self, seen: Any) -> None:
         # large statistics are worth not adding to zeros
         self.statistics = seen if self.statistics is self.nothing else self.statistics + seen
@@ -402,6 +431,8 @@ class _Player:
         return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, path, self._last_update)
 
     def _last_update(self) -> Any:
+        if not self.final_state:
+            raise ValueError("a run must have `final_state=True` to be asked for its state. Got False.")
         if self.exact is not None:
             self.statistics = self.exact.statistics(self.rng)
         return self.policy.update(self.state, self.statistics)

@@ -153,6 +153,7 @@ class Run:
                 seed=self.seed,
                 checkpoints=marks,
                 path=self.experiment.path,
+                final_state=False,
             )
             tables += [
                 pl.DataFrame({"round": trace.rounds, "regret_per_task": trace.regret_per_task}).select(
