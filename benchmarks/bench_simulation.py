@@ -15,7 +15,7 @@ import posse.problems.gaussian
 import posse.problems.noise
 from posse import GaussianProblem, simulate
 from posse.catalogue import POLICIES, PolicyOptions
-from posse.simulation import CHUNK_ROUNDS, generator
+from posse.dealing import CHUNK_ROUNDS, generator
 from posse.validation import Array
 
 N_TASKS, DIM, RANK, N_ARMS, HORIZON = 100, 30, 5, 5, 10_000

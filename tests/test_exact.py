@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ks_2samp
 
-import posse.simulation
+import posse.dealing
 from posse import (
     UCB,
     Every,
@@ -213,7 +213,7 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = GaussianProblem.draw(n_tasks=6, dim=5, rank=2, seed=0)
     policies = {"ridge": slow_ridge(), "naive": MLinGreedy(rank=2)}
     expected = simulate_all(problem, policies, horizon=150, seed=1, path="exact")
-    monkeypatch.setattr(posse.simulation, "EXACT_CHUNK_VALUES", 7 * 6 * 5)
+    monkeypatch.setattr(posse.dealing, "EXACT_CHUNK_VALUES", 7 * 6 * 5)
     found = simulate_all(problem, policies, horizon=150, seed=1, path="exact")
     for name in policies:
         assert_allclose(found[name].regret, expected[name].regret, rtol=1e-12)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-import posse.simulation
+import posse.dealing
 from posse import (
     EllipsoidProblem,
     FiniteActions,
@@ -170,7 +170,7 @@ def test_regret_does_not_depend_on_the_chunk(name: str, monkeypatch: pytest.Monk
     problem = PROBLEMS[name]()
     policies = {"greedy": IndependentGreedy(), "shared": SharedGreedy(), "optimist": IndependentUCB()}
     whole = simulate_all(problem, policies, horizon=60, seed=1)
-    monkeypatch.setattr(posse.simulation, "CHUNK_ROUNDS", 7)
+    monkeypatch.setattr(posse.dealing, "CHUNK_ROUNDS", 7)
     cut = simulate_all(problem, policies, horizon=60, seed=1)
     for policy in policies:
         assert_allclose(cut[policy].regret, whole[policy].regret, rtol=1e-10, atol=1e-12)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,26 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from posse.actions import Actions
+from posse.dealing import Chunk, deal_exact, deal_rounds, generator, rounds_at_once
 from posse.exact import ExactBlock, ExactRounds
-from posse.kernels import standard_normal
 from posse.policies import FollowsTheta, Policy
-from posse.problems import GaussianProblem, Problem, StaticProblem, deal_actions
+from posse.problems import GaussianProblem, Problem, StaticProblem
 from posse.statistics import GramStatistics
 from posse.validation import Array, BoolArray, IntArray, check_choice, check_integer
 
 # How rounds are played; see `simulate_all`.
 PATHS = ("auto", "exact", "contexts")
-
-# Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
-CHUNK_ROUNDS = 32
-CHUNK_VALUES = 2**21
-# From this many features on, in chunks of d rounds and of about this many values: only then does it cost
-# less to add the T x d x d statistics of a chunk than to make them.
-WIDE = 256
-WIDE_CHUNK_VALUES = 2**25
-# The coordinates of an exact chunk should stay in the processor's cache.
-EXACT_CHUNK_VALUES = 2**17
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +161,7 @@ def simulate_all(
             )
         dealing = 0.0
         if obstacle is None and isinstance(problem, GaussianProblem):
-            for exact, seconds in _deal_exact(problem, horizon, actions_seed, noise_seed):
+            for exact, seconds in deal_exact(problem, horizon, actions_seed, noise_seed):
                 dealing += seconds
                 for player in players.values():
                     player.play_exact(problem, exact)
@@ -181,17 +169,12 @@ def simulate_all(
             for player in players.values():
                 player.play_alone(problem, generator(actions_seed), generator(noise_seed))
         else:
-            for chunk in _deal(problem, horizon, actions_seed, noise_seed):
+            for chunk in deal_rounds(problem, horizon, actions_seed, noise_seed):
                 dealing += chunk.seconds
                 for player in players.values():
                     player.play(chunk)
     played = "exact" if obstacle is None else "contexts"
     return {name: player.trace(dealing, played) for name, player in players.items()}
-
-
-def generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """Return a generator on SFC64, which draws normal numbers faster than NumPy's other bit generators."""
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def default_checkpoints(horizon: int) -> IntArray:
@@ -207,86 +190,6 @@ def check_checkpoints(checkpoints: ArrayLike, horizon: int) -> IntArray:
             f"`checkpoints` must be whole rounds in [1, horizon={horizon}]. Got {checkpoints!r}."
         )
     return marks.astype(np.intp)
-
-
-def _rounds_at_once(problem: Problem, values: int) -> int:
-    return max(1, values // (problem.n_tasks * problem.dim))
-
-
-def _chunk_rounds(problem: Problem) -> int:
-    if problem.dim >= WIDE:
-        arms: int = getattr(problem, "n_arms", 1)  # of a problem that deals copies of them
-        return min(problem.dim, _rounds_at_once(problem, WIDE_CHUNK_VALUES // arms))
-    return min(CHUNK_ROUNDS, _rounds_at_once(problem, CHUNK_VALUES))
-
-
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    """Some rounds, dealt: what is on offer, the best of it, and the noise to come."""
-
-    start: int
-    actions: Actions
-    best: Array
-    noise: Array
-    seconds: float
-
-
-def _deal(
-    problem: Problem, horizon: int, actions_seed: np.random.SeedSequence, noise_seed: np.random.SeedSequence
-) -> Iterator[_Chunk]:
-    """Yield all rounds in chunks."""
-    actions_rng, noise_rng = generator(actions_seed), generator(noise_seed)
-
-    def deal(start: int, n_rounds: int) -> _Chunk:
-        clock = time.perf_counter()
-        actions = deal_actions(problem, start, n_rounds, actions_rng)
-        noise = problem.noise(n_rounds, noise_rng)
-        best = problem.best_rewards(actions)
-        return _Chunk(start, actions, best, noise, time.perf_counter() - clock)
-
-    for (chunk,) in _dealt_ahead([deal], horizon, _chunk_rounds(problem)):
-        yield chunk
-
-
-def _deal_exact(
-    problem: GaussianProblem,
-    horizon: int,
-    actions_seed: np.random.SeedSequence,
-    noise_seed: np.random.SeedSequence,
-) -> Iterator[tuple[ExactRounds, float]]:
-    """Yield all rounds as chunks of coordinates, and the time it took; each coordinate has its thread."""
-    own_rng, other_rng = (generator(seed) for seed in actions_seed.spawn(2))
-    noise_rng = generator(noise_seed)
-
-    def coordinates(rng: np.random.Generator, n_rounds: int) -> Array:
-        return standard_normal((n_rounds, problem.n_tasks, problem.n_arms), rng)
-
-    def deal_own(start: int, n_rounds: int) -> tuple[Array, float]:
-        clock = time.perf_counter()
-        return coordinates(own_rng, n_rounds), time.perf_counter() - clock
-
-    def deal_other(start: int, n_rounds: int) -> tuple[Array, Array, float]:
-        clock = time.perf_counter()
-        noise = problem.noise(n_rounds, noise_rng)
-        return coordinates(other_rng, n_rounds), noise, time.perf_counter() - clock
-
-    size = max(1, EXACT_CHUNK_VALUES // (problem.n_tasks * problem.n_arms))
-    for (own, seconds), (other, noise, others) in _dealt_ahead([deal_own, deal_other], horizon, size):
-        yield ExactRounds(own, other, noise), seconds + others
-
-
-def _dealt_ahead(
-    parts: Sequence[Callable[[int, int], Any]], horizon: int, size: int
-) -> Iterator[tuple[Any, ...]]:
-    """Yield what each part deals of every chunk; while one is played, a thread for each deals the next."""
-    spans = [(start, min(size, horizon - start)) for start in range(0, horizon, size)]
-    with ThreadPoolExecutor(max_workers=len(parts)) as dealers:
-        upcoming = [dealers.submit(part, *spans[0]) for part in parts]
-        for span in spans[1:]:
-            dealt = tuple(part.result() for part in upcoming)
-            upcoming = [dealers.submit(part, *span) for part in parts]
-            yield dealt
-        yield tuple(part.result() for part in upcoming)
 
 
 def _obstacle_to_exact(problem: Problem, players: Mapping[str, _Player]) -> str | None:
@@ -327,7 +230,7 @@ class _Player:
         self.played = 0
         self.exact: ExactBlock | None = None
 
-    def play(self, chunk: _Chunk) -> None:
+    def play(self, chunk: Chunk) -> None:
         """Play a chunk, and learn where a block ends."""
         clock = time.perf_counter()
         start, done, n_rounds = chunk.start, 0, chunk.actions.n_rounds
@@ -385,7 +288,7 @@ class _Player:
         while done < horizon:
             left = self.block_end - done
             # at least two rounds, so that a choice of length one means one action for the whole block
-            offered = problem.actions(min(left, max(2, _rounds_at_once(problem, CHUNK_VALUES))), actions_rng)
+            offered = problem.actions(min(left, max(2, rounds_at_once(problem))), actions_rng)
             choice = self.policy.select(self.state, offered, self.rng)
             features = offered.features(choice)
             means = problem.mean_rewards(offered, choice)

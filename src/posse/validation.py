@@ -97,6 +97,20 @@ def check_positive_definite(name: str, matrices: Array) -> float:
     return least
 
 
+def check_orthonormal(name: str, matrices: Array) -> None:
+    """Say if columns of some matrices (..., d, k) are not orthonormal.
+
+    Examples
+    --------
+    >>> check_orthonormal("`basis`", np.ones((2, 1)))
+    Traceback (most recent call last):
+    ValueError: `basis` must have orthonormal columns. Got products that are off by 1.
+    """
+    gap = np.abs(matrices.mT @ matrices - np.eye(matrices.shape[-1])).max()
+    if gap > 1e-8:
+        raise ValueError(f"{name} must have orthonormal columns. Got products that are off by {gap:.3g}.")
+
+
 def make_generator(name: str, seed: Any) -> np.random.Generator:
     """Return a generator for a seed of at least 0, or the generator that is passed.
 

@@ -11,7 +11,7 @@ from posse.estimators.estimate import Estimate, noise_variance
 from posse.kernels import tridiagonal_deviance, update_inverses
 from posse.linalg import PIVOT_TOLERANCE, regular_root, solve_symmetric, tridiagonal
 from posse.statistics import GramStatistics
-from posse.validation import Array, check_array, check_choice, check_number
+from posse.validation import Array, check_array, check_choice, check_number, check_orthonormal
 
 # Candidates for the learned penalty, as multiples of the mean eigenvalue of one round's x x'.
 PENALTY_GRID = np.logspace(-3, 5, 33)
@@ -188,11 +188,7 @@ class OracleBasis:
 
     def __post_init__(self) -> None:
         basis = check_array("`basis` of OracleBasis", self.basis, ("d", "k"))
-        gap = np.abs(basis.T @ basis - np.eye(basis.shape[1])).max()
-        if gap > 1e-8:
-            raise ValueError(
-                f"`basis` of OracleBasis must have orthonormal columns. Got B'B - I of {gap:.3g}."
-            )
+        check_orthonormal("`basis` of OracleBasis", basis)
         object.__setattr__(self, "basis", basis)
         Ridge(penalty=self.penalty)
 

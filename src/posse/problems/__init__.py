@@ -3,9 +3,10 @@
 from posse.problems.digits import ClassPairs
 from posse.problems.ellipsoid import Assumptions, EllipsoidProblem
 from posse.problems.gaussian import GaussianProblem
-from posse.problems.hard import FixedArms, GreedyTrap, LateTasks, MovingBasis, NarrowContexts, TimedActions
+from posse.problems.hard import FixedArms, GreedyTrap, NarrowContexts
 from posse.problems.parameters import STRUCTURES
 from posse.problems.protocol import Problem, StaticProblem, TimedProblem, deal_actions
+from posse.problems.timed import LateTasks, MovingBasis, TimedActions
 
 __all__ = [
     "STRUCTURES",
