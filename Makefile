@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 OUT ?= results
 
-.PHONY: setup reproduce test lint docs bench bench-peers clean help
+.PHONY: setup reproduce test lint docs gallery bench bench-peers clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,9 @@ lint: setup      ## ruff, mypy, import layers
 docs: setup      ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
+
+gallery: setup   ## draw docs/gallery from its stored results; OUT=... takes those of a full run first
+	$(BIN)/python docs/gallery/build.py $(if $(filter file,$(origin OUT)),,$(OUT))
 
 bench: setup     ## measure the simulator and the solvers, as ratios taken in one run
 	$(BIN)/python -m pytest benchmarks -o python_files="bench_*.py" -p no:xdist --quiet \

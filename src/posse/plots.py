@@ -53,6 +53,7 @@ STYLES = {
     "random": ("#7F7F7F", "v"),
 }
 LINES = {"naive": "--", "independent-greedy": "-.", "independent-epochs": "-", "random": ":"}
+OVERLAY_COLOUR = "#6B6B6B"
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 FIRST_ROUND = 10
 LONG_LABEL = 22
@@ -68,8 +69,14 @@ def regret_against_tasks(table: pl.DataFrame) -> pl.DataFrame:
     return summarise(final_rounds(table), by=["rank", "policy", "n_tasks"])
 
 
-def draw_regret_against_tasks(data: pl.DataFrame, title: str, *, log_regret: bool = False) -> Figure:
-    """Draw the paper's form: regret per task against T, one panel per rank, one curve per policy."""
+def draw_regret_against_tasks(
+    data: pl.DataFrame, title: str, *, log_regret: bool = False, overlay: pl.DataFrame | None = None
+) -> Figure:
+    """Draw the paper's form: regret per task against T, one panel per rank, one curve per policy.
+
+    An overlay is a dashed curve that no policy played: columns `label`, `rank`, `n_tasks` and
+    `regret_per_task`.
+    """
     ticks = sorted(data["n_tasks"].unique().to_list())
     figure, panels = _panels(data["rank"].unique(maintain_order=True).to_list(), title)
     for rank, axes in panels.items():
@@ -88,6 +95,16 @@ def draw_regret_against_tasks(data: pl.DataFrame, title: str, *, log_regret: boo
                 markersize=4.5,
                 capsize=2.5,
                 label=POLICIES[policy].label,
+            )
+        if overlay is not None:
+            curve = overlay.filter(pl.col("rank") == rank)
+            axes.errorbar(
+                curve["n_tasks"],
+                curve["regret_per_task"],
+                color=OVERLAY_COLOUR,
+                linestyle="--",
+                zorder=3,
+                label=overlay["label"][0],
             )
         axes.set(xscale="log", xticks=ticks, xlabel="number of tasks T")
         axes.set(**({"yscale": "log"} if log_regret else {"ylim": (0, None)}))
@@ -297,7 +314,7 @@ def _label(figure: Figure, panels: dict[int | None, Axes], ylabel: str) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     handles, labels = first.get_legend_handles_labels()
     alone = 3 if max(map(len, labels)) <= LONG_LABEL else 2
-    columns = min(len(labels), 4) if len(panels) > 1 else alone
+    columns = min(len(labels), 5) if len(panels) > 1 else alone
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -11,14 +13,25 @@ from typing import Any
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as MatplotlibFigure
 
 from posse.catalogue import POLICIES
 from posse.charts import embed
-from posse.experiments import COMPARISONS, FIGURES, Claim, Scenario, compare_scenarios, headlines
+from posse.experiments import (
+    COMPARISONS,
+    FIGURES,
+    Claim,
+    Comparison,
+    Figure,
+    Scenario,
+    compare_scenarios,
+    headlines,
+)
 from posse.files import write_atomically
 from posse.plots import draw_comparison, save
 from posse.results import final_rounds, summarise, write_json
+
+LIBRARIES = ("numpy", "scipy", "numba", "bokeh")
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,7 @@ class Picture:
 
     image: str
     caption: str
+    reading: str
     chart: str
 
 
@@ -43,6 +57,7 @@ class Section:
     rows: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     remark: str = ""
+    time: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,13 +85,11 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
     minutes : float
         How long that took.
     """
-    sections = [_section(name, table, out) for name, table in tables.items()]
-    for comparison in COMPARISONS:
-        if tables.keys() >= set(comparison.figures):
-            compared = {name: tables[name] for name in comparison.figures}
-            decisions = tuple(decide(compared) for decide in comparison.claims)
-            sections.append(Section("+".join(comparison.figures), comparison.title, decisions))
-    claims = {section.name: section.claims for section in sections}
+    claims = decide(tables)
+    sections = [_section(name, table, claims[name], out) for name, table in tables.items()]
+    sections += [
+        Section(name, comparison.title, claims[name]) for name, comparison in compared(tables).items()
+    ]
     decided = {name: [asdict(claim) for claim in items] for name, items in claims.items()}
     write_json(out / "claims.json", decided)
     path = out / "report.html"
@@ -85,8 +98,29 @@ def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str,
         for name, table in tables.items()
         for drawing in FIGURES[name].drawings
     }
-    _write_page(path, sections=sections, charts=embed(charts), command=command, minutes=minutes)
+    _write_page(
+        path,
+        sections=sections,
+        charts=embed(charts),
+        command=command,
+        minutes=minutes,
+        time=in_words(sum(map(run_seconds, tables.values()))),
+    )
     return Report(path, claims)
+
+
+def compared(tables: Mapping[str, pl.DataFrame]) -> dict[str, Comparison]:
+    """Return the comparisons whose figures are all there, by a name that tells these."""
+    return {"+".join(c.figures): c for c in COMPARISONS if tables.keys() >= set(c.figures)}
+
+
+def decide(tables: Mapping[str, pl.DataFrame]) -> dict[str, tuple[Claim, ...]]:
+    """Decide the claims of each figure, and of each comparison whose figures are all there."""
+    claims = {name: tuple(claim(table) for claim in FIGURES[name].claims) for name, table in tables.items()}
+    for name, comparison in compared(tables).items():
+        some = {figure: tables[figure] for figure in comparison.figures}
+        claims[name] = tuple(claim(some) for claim in comparison.claims)
+    return claims
 
 
 def write_comparison(
@@ -139,13 +173,18 @@ def _write_page(path: Path, **content: Any) -> None:
     )
     page = environment.get_template(f"{path.name}.j2").render(
         policies=POLICIES,
-        versions={name: version(name) for name in ("posse", "numpy", "scipy")},
+        versions={
+            "posse": version("posse"),
+            "Python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+        },
+        machine=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         **content,
     )
     write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
 
 
-def _save_and_embed(picture: Figure, stem: Path) -> str:
+def _save_and_embed(picture: MatplotlibFigure, stem: Path) -> str:
     """Save a picture as SVG and PNG, and return it as an address that holds it."""
     for ending in ("svg", "png"):
         save(picture, stem.with_name(f"{stem.name}.{ending}"))
@@ -153,32 +192,70 @@ def _save_and_embed(picture: Figure, stem: Path) -> str:
     return f"data:image/svg+xml;base64,{encoded}"
 
 
-def _section(name: str, table: pl.DataFrame, out: Path) -> Section:
+def _section(name: str, table: pl.DataFrame, claims: tuple[Claim, ...], out: Path) -> Section:
     figure = FIGURES[name]
     pictures = tuple(
         Picture(
             _save_and_embed(drawing.draw(table, figure.title), out / name / drawing.stem),
             drawing.caption,
+            drawing.reading(table),
             f"{name}-{drawing.stem}",
         )
         for drawing in figure.drawings
     )
-    settings = {
-        "rounds N": figure.experiment.horizon,
-        "seeds": table["seed"].n_unique(),
-        **figure.setting,
-    }
     return Section(
         name=name,
         title=figure.title,
-        claims=tuple(decide(table) for decide in figure.claims),
+        claims=claims,
         pictures=pictures,
         policies=figure.experiment.policies,
         columns=figure.columns,
         rows=tuple(_cells(table, list(figure.columns))),
-        settings=settings,
+        settings=settings_of(figure, table),
         remark=figure.remark,
+        time=in_words(run_seconds(table)),
     )
+
+
+def settings_of(figure: Figure, table: pl.DataFrame) -> dict[str, str]:
+    """Return what all runs of a figure have in common, in words."""
+    return {
+        "rounds N": ", ".join(map(str, sorted(table["horizon"].unique()))),
+        **figure.setting,
+        "seeds": seeds_of(table),
+        **({"rounds were played": played(figure, table)} if "path" in table.columns else {}),
+    }
+
+
+def seeds_of(table: pl.DataFrame) -> str:
+    """Return the seeds of a table, in words."""
+    seeds = sorted(table["seed"].unique().to_list())
+    return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+
+
+def played(figure: Figure, table: pl.DataFrame) -> str:
+    """Say how the rounds of a figure were played, by its table's column `path`."""
+    dealt = "round by round" if figure.experiment.problem == "ellipsoid" else "round by round, contexts drawn"
+    words = {"exact": "exact in law, without contexts", "contexts": dealt}
+    return "; ".join(words[path] for path in sorted(table["path"].unique(), reverse=True))
+
+
+def run_seconds(table: pl.DataFrame) -> float:
+    """Return the time of all runs of a table, every policy's added up."""
+    return float(final_rounds(table)["seconds"].to_numpy().sum())
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    Examples
+    --------
+    >>> in_words(12.3), in_words(600), in_words(9000)
+    ('12 seconds', '10 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def _cells(table: pl.DataFrame, columns: list[str]) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ from posse.catalogue import POLICIES, PROBLEMS
 from posse.cli.reproduce import PAPER
 from posse.cli.shared import plain_errors
 from posse.data import IMAGE_SETS
-from posse.experiments import FIGURES, SCENARIOS
+from posse.experiments import BESIDE, FIGURES, GUARANTEES, SCENARIOS
+from posse.experiments.guarantees import TITLE as GUARANTEES_TITLE
 
 
 def list_names() -> None:
@@ -24,13 +25,18 @@ def print_names() -> None:
     for heading, entries in (
         ("Policies", {name: policy.summary for name, policy in POLICIES.items()}),
         ("Problems", {name: problem.summary for name, problem in PROBLEMS.items()}),
-        (
-            "Figures",
-            {name: FIGURES[name].title.replace(IMAGE_SETS["mnist"].title, "Images") for name in PAPER},
-        ),
+        ("Figures", figure_titles()),
         ("Scenarios", {name: scenario.reason for name, scenario in SCENARIOS.items()}),
     ):
         table = Table(box=None, show_header=False, title=heading, title_justify="left", title_style="bold")
         for name, summary in entries.items():
             table.add_row(name, summary)
         console.print(table)
+
+
+def figure_titles() -> dict[str, str]:
+    """Return what each figure that can be asked for shows; some are several."""
+    titles = {name: FIGURES[name].title.replace(IMAGE_SETS["mnist"].title, "Images") for name in PAPER}
+    for name, parts in BESIDE.items():
+        titles[name] = "; ".join(FIGURES[part].title for part in parts)
+    return {**titles, GUARANTEES: GUARANTEES_TITLE}

@@ -3,86 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure as MatplotlibFigure
 
 from posse import charts, plots
 from posse.data import IMAGE_SETS
 from posse.experiments import ellipsoid_claims, finite_claims, image_claims
-from posse.experiments.claims import Claim
+from posse.experiments.bounds import BOUNDS
+from posse.experiments.figures import Comparison, Drawing, Figure
 from posse.experiments.grid import Experiment
+from posse.experiments.overlay import Overlay
+from posse.experiments.scaling import SCALING
+from posse.theory import finite_upper, infinite_upper
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A picture of a figure's results.
-
-    Attributes
-    ----------
-    stem : str
-        Names its files.
-    draw : callable
-        Takes the long table and a title.
-    explore : callable
-        Makes the panels of a chart of the same, for browsers.
-    caption : str
-    """
-
-    stem: str
-    draw: Callable[[pl.DataFrame, str], MatplotlibFigure]
-    explore: Callable[[pl.DataFrame], list[Any]]
-    caption: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A figure of the paper, or one of ours beside it: what is run for it, and what it is said to show.
-
-    Attributes
-    ----------
-    title : str
-    experiment : Experiment
-    claims : tuple of functions
-        Each decides a claim from the long table of results.
-    drawings : tuple of Drawing
-    setting : mapping
-        What all runs have in common, in words.
-    remark : str
-        What a reader must know to judge the figure fairly.
-    columns : mapping
-        What tells the cells of the experiment apart: columns of the table, and their headings.
-    """
-
-    title: str
-    experiment: Experiment
-    claims: tuple[Callable[[pl.DataFrame], Claim], ...]
-    drawings: tuple[Drawing, ...]
-    setting: Mapping[str, str]
-    remark: str
-    columns: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Claims that need the tables of several figures."""
-
-    figures: tuple[str, ...]
-    title: str
-    claims: tuple[Callable[[dict[str, pl.DataFrame]], Claim], ...]
-
-
-def by_tasks_and_rounds(*, log_regret: bool = False) -> tuple[Drawing, ...]:
-    """Return the paper's picture, regret against T, and how regret grows over the rounds."""
+def by_tasks_and_rounds(theorem: Overlay, *, log_regret: bool = False) -> tuple[Drawing, ...]:
+    """Return the paper's picture, regret against T beside a theorem, and how regret grows over the rounds."""
     return (
         Drawing(
             "regret-by-tasks",
             lambda table, title: plots.draw_regret_against_tasks(
-                plots.regret_against_tasks(table), title, log_regret=log_regret
+                plots.regret_against_tasks(table), title, log_regret=log_regret, overlay=theorem.curve(table)
             ),
             lambda table: charts.curves_chart(
                 plots.regret_against_tasks(table),
@@ -91,9 +35,11 @@ def by_tasks_and_rounds(*, log_regret: bool = False) -> tuple[Drawing, ...]:
                 ylabel="regret per task",
                 panel="rank",
                 log_y=log_regret,
+                overlay=theorem.curve(table),
             ),
             "Regret per task after all rounds against the number of tasks. Bars are 95 % intervals over "
             "seeds.",
+            theorem.reading,
         ),
         Drawing(
             "regret-by-round",
@@ -131,7 +77,7 @@ def synthetic(name: str, dim: int) -> Figure:
             finite_claims.advantage_shrinks_with_rank,
             finite_claims.stronger_baseline,
         ),
-        drawings=by_tasks_and_rounds(),
+        drawings=by_tasks_and_rounds(Overlay(policy="mlingreedy", bound=finite_upper)),
         columns={"rank": "k", "n_tasks": "T"},
         setting={"dimension d": str(dim), "arms K": "5", "contexts": "N(0, I/d)", "noise": "N(0, 1)"},
         remark=(
@@ -162,7 +108,7 @@ def sphere(name: str, rank: int) -> Figure:
             ellipsoid_claims.best_exponent,
             ellipsoid_claims.spectral_lowers_regret,
         ),
-        drawings=by_tasks_and_rounds(log_regret=True),
+        drawings=by_tasks_and_rounds(Overlay(policy="e2tc", bound=infinite_upper), log_regret=True),
         columns={"rank": "k", "n_tasks": "T"},
         setting={"dimension d": "10", "actions": "the unit sphere", "noise": "N(0, 1)"},
         remark=(
@@ -318,6 +264,15 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
         },
         "fig5": sphere("fig5", rank=3),
         "fig6": sphere("fig6", rank=2),
+        **{figure.experiment.name: figure for figure in (*SCALING, *BOUNDS)},
+    }
+)
+
+# Ours, of theory beside practice: what is run when one of these names is asked for.
+BESIDE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "scaling": tuple(figure.experiment.name for figure in SCALING),
+        "bounds": tuple(figure.experiment.name for figure in BOUNDS),
     }
 )
 

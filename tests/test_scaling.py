@@ -1,0 +1,246 @@
+"""Theory beside practice: exponents of made-up power laws, verdicts on tables whose truth is known."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+from posse import theory
+from posse.cli import app
+from posse.experiments import FIGURES, bounds, guarantees, scaling
+from posse.experiments.exponents import Sweep, exponent_table, power, range_claim, with_interval
+from posse.experiments.theory_plots import draw_guarantees
+
+Law = Callable[[str, dict[str, int]], float]
+
+
+EXPONENTS = {"horizon": 0.4, "n_tasks": -0.3, "dim": 0.7, "rank": 0.6}
+
+
+def make_table(name: str, law: Law, seeds: int = 5, noise: float = 0.01, draw: int = 0) -> pl.DataFrame:
+    """Return final rows of a figure's cells, with regrets by a law and noise that multiplies them."""
+    rng = np.random.default_rng(draw)
+    experiment = FIGURES[name].experiment
+    rows = []
+    for cell in experiment.cells:
+        horizon = cell.get("horizon", experiment.horizon)
+        sizes = {**cell, "horizon": horizon}
+        for seed in range(seeds):
+            for policy in experiment.policies:
+                regret = law(policy, sizes) * np.exp(noise * rng.standard_normal())
+                own = {"seed": seed, "policy": policy, "round": horizon, "regret_per_task": regret}
+                rows.append({**sizes, **own})
+    return pl.DataFrame(rows)
+
+
+def theorem(policy: str, cell: dict[str, int]) -> float:
+    """The sum of Theorem 1's terms per task, times 3."""
+    names = {"rounds": "horizon", "tasks": "n_tasks", "dim": "dim", "rank": "rank"}
+    setting = theory.Setting(**{ours: cell[column] for ours, column in names.items()})
+    return 3 * theory.finite_upper(setting).value / setting.tasks
+
+
+def powers(policy: str, cell: dict[str, int]) -> float:
+    return float(7 * np.prod([cell[name] ** exponent for name, exponent in EXPONENTS.items()]))
+
+
+def test_exponents_of_power_laws_are_found_exactly() -> None:
+    table = make_table("scaling", powers, noise=0.0)
+    for sweep in scaling.FINITE:
+        assert_allclose(sweep.exponents(table, "mlingreedy"), EXPONENTS[sweep.along], atol=1e-12)
+    assert power(np.array([1.0, 10.0, 1000.0]), 5 * np.array([1.0, 10.0, 1000.0]) ** -1.5) == pytest.approx(
+        -1.5
+    )
+
+
+def test_intervals_cover_the_exponent_nineteen_times_in_twenty() -> None:
+    """300 intervals that should cover with probability 0.95: fewer than 270 do with probability 0.001."""
+    covered = []
+    wanted = pl.col("along").replace_strict(EXPONENTS)
+    for draw in range(20):
+        table = make_table("scaling", powers, noise=0.1, draw=draw)
+        policies = FIGURES["scaling"].experiment.policies
+        found = exponent_table(table, scaling.FINITE, policies, theory.finite_upper)
+        covered += found.select(wanted.is_between("ci_low", "ci_high")).to_series().to_list()
+    assert len(covered) == 300
+    assert sum(covered) >= 270
+
+
+def test_the_theorem_bends_between_the_exponents_of_its_terms() -> None:
+    for sweep in scaling.FINITE:
+        low, high = sorted(sweep.term_exponents(theory.finite_upper))
+        assert low - 1e-9 <= sweep.predicted_exponent(theory.finite_upper) <= high + 1e-9
+    assert scaling.TASKS.term_exponents(theory.finite_upper) == (0.0, -0.5)
+    assert scaling.SPHERE[2].term_exponents(theory.infinite_upper) == (1.5, 0.0)
+    table = make_table("scaling", theorem, noise=0.0)
+    assert_allclose(
+        scaling.TASKS.exponents(table, "mlingreedy"), scaling.TASKS.predicted_exponent(theory.finite_upper)
+    )
+
+
+def test_a_sweep_takes_its_own_cells_alone() -> None:
+    sweep = Sweep("n_tasks", (10, 50), {"horizon": 10_000, "dim": 20, "rank": 2})
+    rows = sweep.of(make_table("scaling", powers, seeds=2))
+    assert sorted(set(rows["n_tasks"])) == [10, 50]
+    assert set(rows["rank"]) == {2}
+    assert rows.height == 2 * 2 * 3
+    assert sweep.title == "T, at N = 10,000, d = 20, k = 2"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.5, 0.51, 0.49], "holds"),
+        ([0.9, 0.91, 0.89], "fails"),
+        ([0.64, 0.66, 0.65], "undecided"),
+        ([0.5], "undecided"),
+    ],
+)
+def test_ranges(values: list[float], verdict: str) -> None:
+    claim = range_claim({"here": np.array(values)}, 0.35, 0.65, statement="", measure="", reading="")
+    assert claim.verdict == verdict
+
+
+def test_with_interval() -> None:
+    assert with_interval(np.array([1.0, 2.0, 3.0])) == "2.00 ± 2.48"
+    assert with_interval(np.array([1.0])) == "1.00"
+
+
+def test_claims_of_scaling_are_decided_by_their_truth() -> None:
+    right = make_table("scaling", theorem)
+    wrong = make_table(
+        "scaling", lambda policy, cell: cell["horizon"] * cell["n_tasks"] * cell["rank"] ** 2.0
+    )
+    for decide in FIGURES["scaling"].claims:
+        assert decide(right).verdict == "holds"
+        assert decide(wrong).verdict == "fails"
+        assert decide(right.filter(pl.col("seed") == 0)).verdict == "undecided"
+
+    def slow(policy: str, cell: dict[str, int]) -> float:
+        return float(cell["horizon"] ** (0.1 if policy == "shared-greedy" else 0.3))
+
+    assert scaling.posse_grows_slower(make_table("scaling_shared", slow)).verdict == "holds"
+    assert scaling.posse_grows_slower(make_table("scaling_shared", powers)).verdict != "holds"
+
+    def e2tc(policy: str, cell: dict[str, int]) -> float:
+        return float(cell["rank"] * cell["horizon"] ** 0.5 * (1 + 30 / cell["n_tasks"] ** 0.5))
+
+    for decide in FIGURES["scaling_sphere"].claims:
+        assert decide(make_table("scaling_sphere", e2tc)).verdict == "holds"
+        upside_down = make_table("scaling_sphere", lambda policy, cell: 1e9 / e2tc(policy, cell))
+        assert decide(upside_down).verdict == "fails"
+
+
+def test_claims_of_bounds_are_decided_by_their_truth() -> None:
+    def above(policy: str, cell: dict[str, int]) -> float:
+        return 1e5 * {"naive": 3.0, "independent-greedy": 2.0}.get(policy, 1.0)
+
+    for name in ("bounds", "bounds_sphere"):
+        for decide in FIGURES[name].claims:
+            assert decide(make_table(name, above)).verdict == "holds"
+            assert (
+                decide(make_table(name, lambda policy, cell: 1e-9 / above(policy, cell))).verdict == "fails"
+            )
+    limits = bounds.lower_bounds(make_table("bounds_sphere", above), theory.infinite_lower, 1e-4)
+    row = limits.filter(pl.col("n_tasks") == 100, pl.col("structure") == "half-axes").row(0, named=True)
+    assert_allclose(row["terms"], [1e-4 * 10 * np.sqrt(2 * 1e4 / 100), 1e-4 * 2 * 100])
+
+
+def guarantee_table(in_sample: float, sine: float, seeds: int = 5) -> pl.DataFrame:
+    """Return errors that are powers: of T and n relative to the bound, and of N_1 T."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for seed in range(seeds):
+        for name in ("low-rank", "alone"):
+            for T, n in guarantees.PREDICTED.cells:
+                ratio = (T * n) ** in_sample * np.exp(0.01 * rng.standard_normal())
+                rows.append((guarantees.IN_SAMPLE, name, T, n, 100.0 * ratio, 100.0, seed))
+        for name in guarantees.SUBSPACES:
+            for T, n in guarantees.REPRESENTED.cells:
+                error = 20 * (T * n) ** sine * np.exp(0.01 * rng.standard_normal())
+                rows.append((guarantees.SINE, name, T, n, error, 0.5, seed))
+    names = ["measure", "estimator", "n_tasks", "rounds", "error", "bound", "seed"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def test_claims_of_guarantees_are_decided_by_their_truth() -> None:
+    in_sample, sine = guarantees.CLAIMS
+    assert in_sample(guarantee_table(-0.1, -0.5)).verdict == "holds"
+    assert in_sample(guarantee_table(0.1, -0.5)).verdict == "fails"
+    assert in_sample(guarantee_table(0.0, -0.5)).verdict == "undecided"
+    assert sine(guarantee_table(-0.1, -0.5)).verdict == "holds"
+    assert sine(guarantee_table(-0.1, -0.9)).verdict == "fails"
+    assert sine(guarantee_table(-0.1, -0.5, seeds=1)).verdict == "undecided"
+    assert_allclose(guarantees.sine_exponents(guarantee_table(0.0, -0.5), "pairs"), -0.5, atol=0.02)
+    assert draw_guarantees(guarantee_table(-0.1, -0.5, seeds=1), "title").axes[0].get_ylabel()
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = guarantees.Grid(dim=5, rank=1, n_tasks=(4, 8), rounds=(20, 40))
+    monkeypatch.setattr(guarantees, "PREDICTED", small)
+    monkeypatch.setattr(guarantees, "REPRESENTED", replace(small, rounds=(4000, 8000)))
+
+
+def test_errors_are_measured_as_they_are_defined(tiny: None) -> None:
+    table = guarantees.measure(3)
+    assert table.height == 4 * 2 + 4 * 3
+    sines = table.filter(pl.col("measure") == guarantees.SINE)
+    assert sines["error"].is_between(0.0, 1.0).all()
+    errors = table.filter(pl.col("measure") == guarantees.IN_SAMPLE).pivot(
+        "estimator", index=["n_tasks", "rounds"], values="error"
+    )
+    # of least squares alone it is chi-squared with T d degrees of freedom
+    assert (errors["alone"] / (5 * errors["n_tasks"])).is_between(0.1, 3.0).all()
+    assert (errors["low-rank"] < errors["alone"]).all()
+    assert table.equals(guarantees.measure(3))
+
+
+def test_guarantees_are_resumed_and_written(
+    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = guarantees.measure_guarantees(seeds=1, jobs=1, out=tmp_path)
+    seen: list[int] = []
+    measure = guarantees.measure
+
+    def counted(seed: int) -> pl.DataFrame:
+        seen.append(seed)
+        return measure(seed)
+
+    monkeypatch.setattr(guarantees, "measure", counted)
+    done = CliRunner().invoke(
+        app, ["reproduce", "guarantees", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    assert seen == [1]
+    assert {path.name for path in (tmp_path / "guarantees").iterdir()} == {
+        "results.parquet", "manifest.json", "claims.json", "errors.png", "errors.svg",
+    }  # fmt: skip
+    both = pl.read_parquet(tmp_path / "guarantees" / "results.parquet")
+    assert both.filter(pl.col("seed") == 0).equals(first)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_ours_are_run_by_name_and_not_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = tuple(
+        {"horizon": N, "n_tasks": T, "dim": 4, "rank": 1} for N, T in ((30, 3), (60, 3), (30, 5), (60, 5))
+    )
+    sweeps = (Sweep("horizon", (30, 60), {"n_tasks": 3, "dim": 4, "rank": 1}),)
+    name = "scaling_shared"
+    monkeypatch.setattr(scaling, "SHARED", sweeps)
+    figure = FIGURES[name]
+    small = {name: replace(figure, experiment=replace(figure.experiment, cells=cells), drawings=())}
+    monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
+    monkeypatch.setattr("posse.report.FIGURES", small)
+    monkeypatch.setattr("posse.cli.reproduce.BESIDE", {"scaling": (name,)})
+    done = CliRunner().invoke(
+        app, ["reproduce", "scaling", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name / "results.parquet").exists()
+    assert "posse reproduce scaling --seeds 2" in (tmp_path / "report.html").read_text()
