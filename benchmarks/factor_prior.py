@@ -11,10 +11,9 @@ import numpy as np
 from rich.table import Table
 
 from benchmarks.measure import median_seconds
-from benchmarks.reference import image_pairs, instance, random_play
+from benchmarks.reference import image_pairs, instance, many_tasks, random_play
 from posse import FactorPrior, GramStatistics
 from posse.estimators import FactorEstimate
-from posse.linalg import haar_basis
 
 SHAPES = ((20, 2, 50), (30, 5, 100))
 ROUNDS = (100, 1000, 10_000)
@@ -124,27 +123,11 @@ def scale(most: int) -> Table:
 
 def fit_many(n_tasks: int, rank: int | str) -> tuple[int, float, float, float]:
     """Return the rank of one fit, its CPU time, its time and the peak memory of this process in bytes."""
-    statistics = many_tasks(n_tasks, dim=50, rank=5, n_rounds=100)
+    statistics = many_tasks(n_tasks)
     cpu, wall = time.process_time(), time.perf_counter()
     estimate = FactorPrior(rank=rank).fit(statistics)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return estimate.rank, cpu, wall, 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def many_tasks(n_tasks: int, dim: int, rank: int, n_rounds: int, chunk: int = 500) -> GramStatistics:
-    """Return statistics of random play on tasks in a subspace, made a few tasks at a time."""
-    rng = np.random.default_rng([n_tasks, dim, rank, n_rounds])
-    basis = haar_basis(dim, rank, rng)
-    gram, moment = np.empty((n_tasks, dim, dim)), np.empty((n_tasks, dim))
-    square = np.empty(n_tasks)
-    for first in range(0, n_tasks, chunk):
-        tasks = slice(first, min(first + chunk, n_tasks))
-        size = tasks.stop - first
-        x = rng.standard_normal((size, n_rounds, dim))
-        theta = rng.standard_normal((size, rank)) @ basis.T / np.sqrt(rank)
-        y = np.matvec(x, theta) + rng.standard_normal((size, n_rounds))
-        gram[tasks], moment[tasks], square[tasks] = x.mT @ x, np.vecmat(y, x), np.vecdot(y, y)
-    return GramStatistics(gram, moment, square, np.full(n_tasks, float(n_rounds)))
 
 
 def _outcome(estimate: FactorEstimate) -> tuple[str, str]:

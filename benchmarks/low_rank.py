@@ -21,6 +21,7 @@ from benchmarks.reference import (
     instance,
     joint_lbfgs,
     least_squares_weights,
+    many_tasks,
     random_play,
 )
 from posse import Estimate, GramStatistics, LowRank
@@ -162,22 +163,6 @@ def measured_fit(n_tasks: int, n_starts: int, repeats: int) -> tuple[float, floa
     with threadpool_limits(limits=1):
         seconds, _ = median_seconds(repeats, certificate, many_tasks(n_tasks), 5, n_starts)
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-def many_tasks(n_tasks: int, dim: int = 50, rank: int = 5, n_rounds: int = 100) -> GramStatistics:
-    """Return the statistics of random play, made from a few hundred tasks at a time."""
-    rng = np.random.default_rng([n_tasks, dim, rank, n_rounds])
-    basis = np.linalg.qr(rng.standard_normal((dim, rank)))[0]
-    gram, moment, square = np.empty((n_tasks, dim, dim)), np.empty((n_tasks, dim)), np.empty(n_tasks)
-    for first in range(0, n_tasks, 250):
-        tasks = slice(first, min(first + 250, n_tasks))
-        features = rng.normal(0.0, dim**-0.5, (tasks.stop - first, n_rounds, dim))
-        theta = rng.standard_normal((tasks.stop - first, rank)) @ basis.T
-        rewards = (features @ theta[:, :, None])[:, :, 0] + rng.standard_normal(features.shape[:2])
-        gram[tasks] = features.mT @ features
-        moment[tasks] = (features.mT @ rewards[:, :, None])[:, :, 0]
-        square[tasks] = (rewards**2).sum(axis=1)
-    return GramStatistics(gram, moment, square, np.full(n_tasks, float(n_rounds)))
 
 
 def wide(repeats: int, max_iter: int) -> tuple[Table, Table]:

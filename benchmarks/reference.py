@@ -25,6 +25,22 @@ def instance(dim: int, rank: int, n_tasks: int, n_rounds: int, seed: int) -> Gra
     return statistics
 
 
+def many_tasks(n_tasks: int, dim: int = 50, rank: int = 5, n_rounds: int = 100) -> GramStatistics:
+    """Return the statistics of random play, made from a few hundred tasks at a time."""
+    rng = np.random.default_rng([n_tasks, dim, rank, n_rounds])
+    basis = np.linalg.qr(rng.standard_normal((dim, rank)))[0]
+    gram, moment, square = np.empty((n_tasks, dim, dim)), np.empty((n_tasks, dim)), np.empty(n_tasks)
+    for first in range(0, n_tasks, 250):
+        tasks = slice(first, min(first + 250, n_tasks))
+        features = rng.normal(0.0, dim**-0.5, (tasks.stop - first, n_rounds, dim))
+        theta = rng.standard_normal((tasks.stop - first, rank)) @ basis.T
+        rewards = (features @ theta[:, :, None])[:, :, 0] + rng.standard_normal(features.shape[:2])
+        gram[tasks] = features.mT @ features
+        moment[tasks] = (features.mT @ rewards[:, :, None])[:, :, 0]
+        square[tasks] = (rewards**2).sum(axis=1)
+    return GramStatistics(gram, moment, square, np.full(n_tasks, float(n_rounds)))
+
+
 def image_pairs() -> tuple[ClassPairs, str]:
     """Return the 45 pairs of MNIST's digits, or of blurred noise where MNIST cannot be had, and which."""
     try:
