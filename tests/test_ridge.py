@@ -170,6 +170,15 @@ def test_a_refit_is_a_fit_where_an_update_is_not_possible() -> None:
         assert_allclose(estimate.theta, ridge.fit(total).theta, rtol=1e-12)
 
 
+def test_an_estimate_with_another_penalty_is_not_updated() -> None:
+    x, y = draw(6, n=3, dim=8)
+    first, second = (GramStatistics.of(x[rows], y[rows]) for rows in (slice(0, 2), slice(2, 3)))
+    other = Ridge(penalty=5.0)
+    known = other.refit(first, other.fit(GramStatistics.zeros(3, 8)), first)
+    found = Ridge(penalty=0.5).refit(first + second, known, second)
+    assert_allclose(found.theta, Ridge(penalty=0.5).fit(first + second).theta, rtol=1e-10)
+
+
 def test_covariances_of_singular_data_have_the_same_form() -> None:
     x, y = draw(5, n=3)
     seen = GramStatistics.of(x, y)

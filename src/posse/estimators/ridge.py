@@ -27,12 +27,21 @@ class RidgeEstimate(Estimate):
     ----------
     inverse : (T, d, d)
         (G_t + lambda I)^-1.
+    penalty : float
+        Lambda.
     age : int
-        Rounds for which it was updated since it was last computed from G_t.
+        Rounds for which the inverse was updated since it was last computed from G_t.
     """
 
     inverse: Array
+    penalty: float
     age: int
+
+    def can_take(self, added: GramStatistics, penalty: float) -> bool:
+        """Return whether the inverse may be updated by some rounds, with this penalty."""
+        assert added.rows is not None
+        fits = self.theta.shape == added.moment.shape and self.penalty == penalty
+        return fits and self.age + len(added.rows) <= MOST_UPDATES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +100,7 @@ class Ridge:
             return self.fit(statistics)
         if not _is_regular(statistics.gram, penalty):
             return self.fit(statistics)
-        if isinstance(previous, RidgeEstimate) and previous.age + len(added.rows) <= MOST_UPDATES:
+        if isinstance(previous, RidgeEstimate) and previous.can_take(added, penalty):
             inverse, theta = np.empty_like(previous.inverse), np.empty_like(statistics.moment)
             update_inverses(previous.inverse, added.rows, statistics.moment, inverse, theta)
             age = previous.age + len(added.rows)
@@ -100,7 +109,7 @@ class Ridge:
             inverse = np.asarray(np.linalg.inv(shifted), dtype=np.float64)
             theta, age = np.asarray((inverse @ statistics.moment[:, :, None])[:, :, 0]), 0
         find_root = partial(ridge_root, statistics, theta, np.full(statistics.n_tasks, float(penalty)))
-        return RidgeEstimate(theta=theta, find_root=find_root, inverse=inverse, age=age)
+        return RidgeEstimate(theta=theta, find_root=find_root, inverse=inverse, penalty=penalty, age=age)
 
     @property
     def gives_covariance(self) -> bool:

@@ -95,7 +95,7 @@ def power(points: Array, values: Array) -> float:
 
     Examples
     --------
-    >>> power(np.array([1.0, 2.0, 4.0]), np.array([5.0, 20.0, 80.0]))
+    >>> round(power(np.array([1.0, 2.0, 4.0]), np.array([5.0, 20.0, 80.0])), 9)
     2.0
     """
     centred = np.log(points) - np.log(points).mean()
