@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from posse import GramStatistics
+from posse.statistics import RowStatistics
 from posse.validation import Array
 
 FIELDS = ("gram", "moment", "square", "count")
@@ -128,3 +129,21 @@ def test_other_bad_input_is_named() -> None:
         GramStatistics.zeros(0, 3)
     with pytest.raises(ValueError, match=r"`gram` .* must have shape \(3, 4, 4\). Got \(3, 4\)"):
         GramStatistics(whole.moment, whole.moment, whole.square, whole.count)
+
+
+@pytest.mark.parametrize("dim", [6, 200])
+def test_few_rounds_keep_their_rows_and_add_up_all_the_same(dim: int) -> None:
+    rng = np.random.default_rng(0)
+    x, y, weights = rng.standard_normal((5, 3, dim)), rng.standard_normal((5, 3)), rng.random((5, 3))
+    expected = np.einsum("nt,nti,ntj->tij", weights, x, x)
+    parts = [GramStatistics.of(x[s], y[s], weights[s]) for s in (slice(0, 2), slice(2, 5))]
+    assert all(isinstance(part, RowStatistics) for part in parts)
+    assert_allclose((parts[0] + parts[1]).gram, expected, atol=1e-12)
+    assert_allclose((GramStatistics.zeros(3, dim) + parts[0] + parts[1]).gram, expected, atol=1e-12)
+    assert_allclose(parts[0].gram, np.einsum("nt,nti,ntj->tij", weights[:2], x[:2], x[:2]), atol=1e-12)
+    assert not parts[0].gram.flags.writeable
+    assert_allclose(parts[1].discount(0.5).gram, 0.5 * parts[1].gram)
+    assert_allclose(parts[1].take([2, 0]).gram, parts[1].gram[[2, 0]])
+    x[1, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="`features` of GramStatistics"):
+        GramStatistics.of(x[:2], y[:2])

@@ -14,7 +14,7 @@ along q1 and q2 is taken out. Blocks too short for W to be regular get their E d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -123,7 +123,10 @@ class ExactBlock:
         rewards[:, first] = self.size[:, None] * known[:, :, 0] + known[:, :, 2]
         features = self.problem.colour(rows)
         condensed = GramStatistics.of(features.transpose(1, 0, 2), rewards.T)
-        return replace(condensed, count=np.full(n_tasks, float(self.n_rounds)))
+        if self.short:
+            return condensed
+        count = np.full(n_tasks, float(self.n_rounds))
+        return GramStatistics(condensed.gram, condensed.moment, condensed.square, count)
 
 
 def wishart_roots(n: int, dim: int, degrees: int, rng: np.random.Generator) -> Array:

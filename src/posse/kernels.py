@@ -126,16 +126,16 @@ def inner_products(arms: Array, theta: Array, scores: Array) -> None:
 
 
 @compiled
-def outer_products(rows: Array, gram: Array) -> None:
-    """Fill `gram` (T, d, d) with the sum of x x' over the rows (n, T, d)."""
+def add_outer_products(gram: Array, rows: Array, total: Array) -> None:
+    """Fill `total` (T, d, d) with `gram` and the sum of x x' over the rows (n, T, d)."""
     n_rounds, n_tasks, dim = rows.shape
     for t in range(n_tasks):
         for i in range(dim):
             for j in range(dim):
-                gram[t, i, j] = rows[0, t, i] * rows[0, t, j]
+                total[t, i, j] = gram[t, i, j] + rows[0, t, i] * rows[0, t, j]
             for n in range(1, n_rounds):
                 for j in range(dim):
-                    gram[t, i, j] += rows[n, t, i] * rows[n, t, j]
+                    total[t, i, j] += rows[n, t, i] * rows[n, t, j]
 
 
 @compiled

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.kernels import outer_products
+from posse.kernels import add_outer_products
 from posse.validation import Array, check_array, check_finite, check_integer, check_number
 
 # Up to this many features a product of few rows is faster by a loop than by a call to BLAS for each task.
@@ -31,9 +32,6 @@ class GramStatistics:
         y_t'y_t.
     count : (T,)
         Rounds played, as a total of weights.
-    rows : (n, T, d), optional
-        X_t itself, each row times the root of its weight, where rounds are few beside the features: an
-        estimate may then be brought up to date instead of being made anew.
 
     Examples
     --------
@@ -49,13 +47,10 @@ class GramStatistics:
     moment: Array
     square: Array
     count: Array
-    rows: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("gram", "moment", "square", "count"):
-            view = np.asarray(getattr(self, name), dtype=np.float64).view()
-            view.setflags(write=False)
-            object.__setattr__(self, name, view)
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
         n_tasks, dim = self.moment.shape
         for name, shape in (("gram", (n_tasks, dim, dim)), ("square", (n_tasks,)), ("count", (n_tasks,))):
             if getattr(self, name).shape != shape:
@@ -102,25 +97,24 @@ class GramStatistics:
             y = np.where(w > 0, y, 0.0)
             weighted = w[..., None] * x
             count = w.sum(axis=0)
-        rows = None
+        square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
+        found: GramStatistics
         if 0 < 2 * len(x) <= x.shape[2]:
             rows = x if weights is None else np.sqrt(w)[..., None] * x
-        if rows is not None and x.shape[2] <= SMALL:
-            gram = np.empty((*x.shape[1:], x.shape[2]))
-            outer_products(rows, gram)
-            moment = np.einsum("nti,nt->ti", weighted, y)
+            found = RowStatistics(rows, np.einsum("nti,nt->ti", weighted, y), square, count)
+            diagonal = np.einsum("nti,nti->ti", rows, rows)
         else:
             by_task = weighted.transpose(1, 2, 0)
             gram = by_task @ x.transpose(1, 0, 2)
-            moment = (by_task @ y.T[:, :, None])[..., 0]
-        square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
+            found = cls(gram, (by_task @ y.T[:, :, None])[..., 0], square, count)
+            diagonal = np.einsum("tii->ti", gram)
         # by Cauchy-Schwarz all is finite if the diagonal and the squares are
-        if not (np.isfinite(np.einsum("tii->ti", gram)).all() and np.isfinite(square).all()):
+        if not (np.isfinite(diagonal).all() and np.isfinite(square).all()):
             check_finite("`features` of GramStatistics", x)
             check_finite("`rewards` of GramStatistics", y)
             largest = max(np.abs(x).max(), np.abs(y).max())
             raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
-        return cls(gram, moment, square, count, rows)
+        return found
 
     @classmethod
     def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> GramStatistics:
@@ -153,11 +147,14 @@ class GramStatistics:
                 f"Got {self.moment.shape} and {other.moment.shape}."
             )
         return GramStatistics(
-            self.gram + other.gram,
+            other._added_to(self.gram),
             self.moment + other.moment,
             self.square + other.square,
             self.count + other.count,
         )
+
+    def _added_to(self, gram: Array) -> Array:
+        return np.asarray(gram + self.gram)
 
     def discount(self, factor: float) -> GramStatistics:
         """Return the same data at `factor` times the weight: 1 keeps all, 0 forgets all."""
@@ -178,6 +175,44 @@ class GramStatistics:
                 f"`tasks` must lie in [0, {self.n_tasks - 1}]. Got {index.min()} to {index.max()}."
             )
         return GramStatistics(self.gram[index], self.moment[index], self.square[index], self.count[index])
+
+
+class RowStatistics(GramStatistics):
+    """Statistics of few rounds, which keep the rounds themselves; X'X is made when it is asked for.
+
+    An estimate may then be brought up to date by d^2 for each round, instead of being made anew.
+
+    Attributes
+    ----------
+    rows : (n, T, d)
+        X_t, each row times the root of its weight.
+    """
+
+    def __init__(self, rows: Array, moment: Array, square: Array, count: Array) -> None:
+        parts = {"rows": rows, "moment": moment, "square": square, "count": count}
+        for name, values in parts.items():
+            object.__setattr__(self, name, _read_only(values))
+
+    rows: Array
+
+    @cached_property
+    def gram(self) -> Array:
+        """X_t'X_t, (T, d, d)."""
+        n_tasks, dim = self.moment.shape
+        return _read_only(self._added_to(np.zeros((n_tasks, dim, dim))))
+
+    def _added_to(self, gram: Array) -> Array:
+        if self.dim > SMALL:
+            return np.asarray(gram + self.rows.transpose(1, 2, 0) @ self.rows.transpose(1, 0, 2))
+        total = np.empty_like(gram)
+        add_outer_products(gram, self.rows, total)
+        return total
+
+
+def _read_only(values: Array) -> Array:
+    view = np.asarray(values, dtype=np.float64).view()
+    view.setflags(write=False)
+    return view
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from posse.estimators.estimate import Estimate, noise_variance
 from posse.kernels import tridiagonal_deviance, update_inverses
 from posse.linalg import PIVOT_TOLERANCE, regular_root, solve_symmetric, tridiagonal
-from posse.statistics import GramStatistics
+from posse.statistics import GramStatistics, RowStatistics
 from posse.validation import Array, check_array, check_choice, check_number, check_orthonormal
 
 # Candidates for the learned penalty, as multiples of the mean eigenvalue of one round's x x'.
@@ -37,9 +37,8 @@ class RidgeEstimate(Estimate):
     penalty: float
     age: int
 
-    def can_take(self, added: GramStatistics, penalty: float) -> bool:
+    def can_take(self, added: RowStatistics, penalty: float) -> bool:
         """Return whether the inverse may be updated by some rounds, with this penalty."""
-        assert added.rows is not None
         fits = self.theta.shape == added.moment.shape and self.penalty == penalty
         return fits and self.age + len(added.rows) <= MOST_UPDATES
 
@@ -96,7 +95,7 @@ class Ridge:
         An update costs d^2 for each new round, not d^3. Now and then it is a fit, lest rounding adds up.
         """
         penalty = self.penalty
-        if isinstance(penalty, str) or added is None or added.rows is None:
+        if isinstance(penalty, str) or not isinstance(added, RowStatistics):
             return self.fit(statistics)
         if not _is_regular(statistics.gram, penalty):
             return self.fit(statistics)
