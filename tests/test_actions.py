@@ -156,3 +156,13 @@ def test_pools_and_bad_choices_are_named() -> None:
         PooledActions(pooled.pool, np.zeros((1, 1, 1)))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"`pool` .* floats of shape \(m, d\). Got uint8 of shape \(2, 2\)"):
         PooledActions(np.ones((2, 2), dtype=np.uint8), pooled.index)
+
+
+def test_scores_do_not_depend_on_how_arms_lie_in_memory() -> None:
+    rng = np.random.default_rng(0)
+    arms, theta = rng.standard_normal((4, 50, 6, 64)), rng.standard_normal((50, 64))
+    expected = FiniteActions(arms).scores(theta)
+    strided = np.ascontiguousarray(arms.transpose(1, 0, 2, 3)).transpose(1, 0, 2, 3)
+    assert_array_equal(FiniteActions(strided).scores(theta), expected)
+    assert_allclose(FiniteActions(arms).scores(theta.astype(np.float16)), expected, atol=0.05)
+    assert_allclose(expected, np.vecdot(arms, theta[:, None, :]), rtol=1e-10, atol=1e-12)

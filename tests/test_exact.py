@@ -16,10 +16,12 @@ from scipy.stats import ks_2samp
 import posse.dealing
 from posse import (
     UCB,
+    Estimate,
     Every,
     FiniteActions,
     GaussianProblem,
     GramStatistics,
+    Greedy,
     LearningPolicy,
     MLinGreedy,
     Random,
@@ -259,6 +261,16 @@ def test_the_path_is_chosen_where_it_applies() -> None:
     assert simulate(Tilted(theta=problem.theta), Random(), horizon=20, seed=0).path == "contexts"
     with pytest.raises(ValueError, match="`path` must be one of auto, exact, contexts"):
         simulate(problem, Random(), horizon=20, seed=0, path="fast")
+
+
+def test_a_rule_that_derives_from_greedy_chooses_for_itself() -> None:
+    class Contrary(Greedy):
+        def choose(self, estimate: Estimate, actions: Actions, rng: np.random.Generator) -> IntArray:
+            return np.asarray(actions.argmax(-estimate.theta, rng))
+
+    problem = GaussianProblem.draw(n_tasks=3, dim=4, rank=1, seed=0)
+    policy = LearningPolicy(estimator=Ridge(penalty=1.0), rule=Contrary())
+    assert simulate(problem, policy, horizon=20, seed=0).path == "contexts"
 
 
 def test_a_policy_that_believes_nonsense_is_told() -> None:

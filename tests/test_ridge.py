@@ -122,12 +122,12 @@ def test_a_tiny_penalty_is_the_minimum_norm() -> None:
     )
 
 
-@pytest.mark.parametrize("every", [1, 3])
-def test_updates_end_where_fits_do(every: int) -> None:
-    """600 rounds, more than an inverse is updated for, with features and units that are not kind."""
+@pytest.mark.parametrize(("every", "penalty", "size"), [(1, 0.5, 1.0), (3, 1e-6, 1.0), (1, 1.0, 1000.0)])
+def test_updates_stay_where_fits_are(every: int, penalty: float, size: float) -> None:
+    """600 rounds, more than an inverse is updated for, with penalties and units that are not kind."""
     x, y = draw(2, n=600, dim=8)
-    x *= np.logspace(-2, 2, 8)
-    ridge = Ridge(penalty=0.5)
+    x *= size * np.logspace(-1, 0, 8)
+    ridge = Ridge(penalty=penalty)
     total = GramStatistics.zeros(3, 8)
     estimate = ridge.fit(total)
     ages = []
@@ -135,12 +135,11 @@ def test_updates_end_where_fits_do(every: int) -> None:
         block = GramStatistics.of(x[start : start + every], y[start : start + every])
         total = total + block
         estimate = ridge.refit(total, estimate, block)
-        assert isinstance(estimate, RidgeEstimate)
-        ages.append(estimate.age)
-    fitted = ridge.fit(total)
-    assert_allclose(estimate.theta, fitted.theta, rtol=1e-8, atol=1e-12)
-    assert_allclose(estimate.covariance, fitted.covariance, rtol=1e-8)
-    assert max(ages) <= MOST_UPDATES
+        fitted = ridge.fit(total).theta
+        assert_allclose(estimate.theta, fitted, atol=2e-5 * np.abs(fitted).max())
+        ages.append(estimate.age if isinstance(estimate, RidgeEstimate) else 0)
+    assert_allclose(estimate.covariance, ridge.fit(total).covariance, rtol=1e-6)
+    assert 100 < max(ages) <= MOST_UPDATES
     assert ages.count(0) >= 2
 
 
@@ -169,6 +168,22 @@ def test_a_refit_is_a_fit_where_an_update_is_not_possible() -> None:
         estimate = ridge.refit(total, ridge.fit(early), added)
         assert not isinstance(estimate, RidgeEstimate)
         assert_allclose(estimate.theta, ridge.fit(total).theta, rtol=1e-12)
+
+
+def test_rounds_are_not_the_callers_array() -> None:
+    x, y = draw(7, n=1, dim=8)
+    seen = GramStatistics.of(x, y)
+    expected = seen.gram.copy()
+    again = GramStatistics.of(x, y)
+    x[:] = 99.0
+    assert_allclose(again.gram, expected)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e80, 1e140])
+def test_the_learned_penalty_follows_extreme_units_of_both(scale: float) -> None:
+    x, y = draw(8, n=40)
+    theta = Ridge().fit(GramStatistics.of(x, y)).theta
+    assert_allclose(Ridge().fit(GramStatistics.of(scale * x, scale * y)).theta, theta, rtol=1e-6)
 
 
 def test_an_estimate_with_another_penalty_is_not_updated() -> None:

@@ -36,6 +36,11 @@ def test_terms_by_hand() -> None:
     assert_allclose(theory.in_sample_error(HAND), 500 * math.log(1e8))
     logarithms = math.sqrt(math.log(1e8) * math.log(5e6)) * math.log(math.log(1e4))
     assert_allclose(theory.finite_logarithms(HAND), logarithms)
+    for rounds in (1, 2, 3):
+        few = Setting(rounds=rounds, tasks=10, dim=5, rank=2)
+        assert_allclose(
+            theory.finite_logarithms(few), math.sqrt(math.log(100 * rounds) * math.log(50 * rounds))
+        )
 
 
 SETTINGS = st.builds(

@@ -76,6 +76,7 @@ class FiniteSets(ABC):
         theta : (T, d) or (n, T, d)
         """
         n, n_tasks, _, dim = self.shape
+        theta = np.asarray(theta, dtype=np.float64)
         if theta.shape not in ((n_tasks, dim), (n, n_tasks, dim)):
             raise ValueError(
                 f"theta for arms of shape {self.shape} must be (T, d) or (n, T, d). Got {theta.shape}."
@@ -176,7 +177,9 @@ class FiniteActions(FiniteSets):
 
     def _products(self, theta: Array) -> Array:
         scores = np.empty(self.arms.shape[:3])
-        inner_products(self.arms, theta if theta.ndim == 3 else theta[None], scores)
+        # in one layout, because sums that are taken in another order round differently
+        arms, theta = np.ascontiguousarray(self.arms), np.ascontiguousarray(theta)
+        inner_products(arms, theta if theta.ndim == 3 else theta[None], scores)
         return scores
 
 

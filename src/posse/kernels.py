@@ -227,7 +227,7 @@ def tridiagonal_deviance(
                 ratio = beside[t, i - 1] / pivot if i > 0 else 0.0
                 pivot = diagonal[t, i] + penalty - (ratio * beside[t, i - 1] if i > 0 else 0.0)
                 left = rotated[t, i] - ratio * left
-                total += left * left / pivot
+                total += left * (left / pivot)  # in this order: a square alone may overflow
                 product *= pivot / penalty
                 if product > 1e100 or product < 1e-100:  # one logarithm for many factors
                     logarithm += np.log(product)

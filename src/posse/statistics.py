@@ -100,7 +100,7 @@ class GramStatistics:
         square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
         found: GramStatistics
         if 0 < 2 * len(x) <= x.shape[2]:
-            rows = x if weights is None else np.sqrt(w)[..., None] * x
+            rows = x.copy() if weights is None else np.sqrt(w)[..., None] * x
             found = RowStatistics(rows, np.einsum("nti,nt->ti", weighted, y), square, count)
             diagonal = np.einsum("nti,nti->ti", rows, rows)
         else:

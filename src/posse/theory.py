@@ -123,10 +123,14 @@ def _finite_terms(setting: Setting) -> tuple[Term, ...]:
 
 
 def finite_logarithms(setting: Setting) -> float:
-    """Return the factor that Theorem 1 hides: sqrt(log(NTdk) log(NKT)) log log N, from its proof."""
+    """Return the factor that Theorem 1 hides: sqrt(log(NTdk) log(NKT)) log log N, from its proof.
+
+    log log N stands for the number of epochs, and counts as one at least.
+    """
     n = setting
     inner = math.log(n.rounds * n.tasks * n.dim * n.rank) * math.log(n.rounds * n.arms * n.tasks)
-    return math.sqrt(inner) * math.log(max(math.log(max(n.rounds, 2)), 1.0))
+    epochs = max(1.0, math.log(max(math.log(n.rounds), 1.0)))
+    return math.sqrt(inner) * epochs
 
 
 def infinite_upper(setting: Setting) -> Bound:

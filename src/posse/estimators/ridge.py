@@ -9,7 +9,7 @@ import numpy as np
 
 from posse.estimators.estimate import Estimate, noise_variance
 from posse.kernels import tridiagonal_deviance, update_inverses
-from posse.linalg import PIVOT_TOLERANCE, regular_root, solve_symmetric, tridiagonal
+from posse.linalg import REGULAR, regular_root, solve_symmetric, tridiagonal
 from posse.statistics import GramStatistics, RowStatistics
 from posse.validation import Array, check_array, check_choice, check_number, check_orthonormal
 
@@ -104,8 +104,11 @@ class Ridge:
             update_inverses(previous.inverse, added.rows, statistics.moment, inverse, theta)
             age = previous.age + len(added.rows)
         else:
-            shifted = statistics.gram + penalty * np.eye(statistics.dim)
-            inverse = np.asarray(np.linalg.inv(shifted), dtype=np.float64)
+            lower = regular_root(statistics.gram + penalty * np.eye(statistics.dim))
+            if lower is None:
+                return self.fit(statistics)
+            half = np.linalg.inv(lower)
+            inverse = np.asarray(half.mT @ half)  # symmetric to the last bit, as updates need it
             theta, age = np.asarray((inverse @ statistics.moment[:, :, None])[:, :, 0]), 0
         find_root = partial(ridge_root, statistics, theta, np.full(statistics.n_tasks, float(penalty)))
         return RidgeEstimate(theta=theta, find_root=find_root, inverse=inverse, penalty=penalty, age=age)
@@ -130,7 +133,7 @@ def _shifted(statistics: GramStatistics, penalties: Array) -> Array:
 def _is_regular(gram: Array, penalty: float) -> bool:
     """Return whether a penalty is large enough for G + lambda I to be inverted as it stands."""
     largest = float(np.einsum("tii->ti", gram).max()) + penalty
-    return bool(penalty > PIVOT_TOLERANCE * gram.shape[1] * largest)
+    return bool(penalty > REGULAR * gram.shape[1] * largest)
 
 
 def ridge_root(statistics: GramStatistics, theta: Array, penalties: Array) -> Array:

@@ -83,8 +83,8 @@ class LearningPolicy:
         return self.rule.choose(state.estimate, actions, rng)
 
     def theta_of(self, state: LearningState) -> Array | None:
-        """Return the estimate, if the rule is to play what looks best."""
-        return state.estimate.theta if isinstance(self.rule, Greedy) else None
+        """Return the estimate, if the rule is to play what looks best, and not one that derives from it."""
+        return state.estimate.theta if type(self.rule) is Greedy else None
 
     def update(self, state: LearningState, statistics: GramStatistics) -> LearningState:
         """Remember a block and estimate anew, or bring the estimate up to date."""

@@ -61,9 +61,9 @@ def draw_parameters(
 
         - "groups": all tasks of a group have one u, and groups have nothing in common. (Theorem 2)
         - "half-axes": the first half of the tasks are B's columns, in k groups; the others B w_t with
-          w_t ~ mu_k. (Theorem 4, first term)
+          w_t ~ mu_k. (Theorem 4, k T sqrt(N))
         - "orthogonal-groups": all tasks of group i have one phi_i, drawn as mu_(d-i+1) in the orthogonal
-          complement of those before it. (Theorem 4, second term)
+          complement of those before it. (Theorem 4, d sqrt(kNT))
     n_tasks, dim, rank : int
         T, d and k. Where there is no B, in "unrelated" and "common-mean", `rank` is ignored.
     basis, weights : optional
