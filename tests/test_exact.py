@@ -278,6 +278,11 @@ def test_a_policy_that_believes_nonsense_is_told() -> None:
         def theta_of(self, state: Array) -> Array:
             return np.full_like(state, np.nan)
 
+    class Short(Random):
+        def theta_of(self, state: Array) -> Array:
+            return state[0]
+
     problem = GaussianProblem.draw(n_tasks=3, dim=4, rank=1, seed=0)
-    with pytest.raises(ValueError, match="the theta that a policy plays by"):
-        simulate(problem, Confused(), horizon=20, seed=0)
+    for policy in (Confused(), Short()):
+        with pytest.raises(ValueError, match="the theta that a policy plays by"):
+            simulate(problem, policy, horizon=20, seed=0)

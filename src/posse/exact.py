@@ -21,7 +21,7 @@ import numpy as np
 from posse.kernels import play_coordinates
 from posse.problems import GaussianProblem
 from posse.statistics import GramStatistics
-from posse.validation import Array, check_finite
+from posse.validation import Array, check_array
 
 # A direction this much shorter than the vector it is left from is rounding.
 PARALLEL = 1e-12
@@ -66,7 +66,7 @@ class ExactBlock:
 
     def __init__(self, problem: GaussianProblem, theta: Array, n_rounds: int) -> None:
         self.problem, self.n_rounds = problem, n_rounds
-        check_finite("the theta that a policy plays by", theta)
+        theta = check_array("the theta that a policy plays by", theta, (problem.n_tasks, problem.dim))
         largest = np.abs(theta).max(axis=1, keepdims=True)
         believed = problem.whiten(theta / np.where(largest > 0.0, largest, 1.0))
         self.size, own = _directions(problem.whiten(problem.theta))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ def expectations(setting: Setting, actions: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "bounds": [{**asdict(bound), "value": bound.value} for bound in (shared, lower, alone)],
         "dominant": shared.dominant.formula,
-        "break_even_tasks": even if even < float("inf") else None,
+        "break_even_tasks": even if even < math.inf else None,
         "sharing_expected_to_pay": shared.value < alone.value,
         "in_words": [*in_words(setting, shared, alone, even)],
     }
@@ -87,7 +88,7 @@ def in_words(setting: Setting, shared: Bound, alone: Bound, even: float) -> list
     share = shared.dominant.value / shared.value
     ratio = shared.value / alone.value
     verdict = "should pay" if ratio < 1 else "is not expected to pay"
-    when = f"from T = {even:,.0f} on" if even < float("inf") else "at no T, because k = d"
+    when = f"from T = {math.floor(even) + 1:,} on" if even < math.inf else "at no T, because k = d"
     return [
         f"{share:.0%} of {shared.theorem} is {shared.dominant.formula}: {shared.dominant.meaning}.",
         f"Sharing {verdict}: the bound is {ratio:.2f} of that without sharing, {alone.terms[0].formula}. "
