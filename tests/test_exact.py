@@ -280,7 +280,7 @@ def test_a_policy_that_believes_nonsense_is_told() -> None:
 
     class Short(Random):
         def theta_of(self, state: Array) -> Array:
-            return state[0]
+            return np.asarray(state[0])
 
     problem = GaussianProblem.draw(n_tasks=3, dim=4, rank=1, seed=0)
     for policy in (Confused(), Short()):
