@@ -9,7 +9,7 @@ import numpy as np
 
 from posse.estimators.estimate import Estimate, noise_variance
 from posse.kernels import tridiagonal_deviance, update_inverses
-from posse.linalg import REGULAR, regular_root, solve_symmetric, tridiagonal
+from posse.linalg import REGULAR, inverse_root, regular_root, solve_symmetric, tridiagonal
 from posse.statistics import GramStatistics, RowStatistics
 from posse.validation import Array, check_array, check_choice, check_number, check_orthonormal
 
@@ -99,18 +99,16 @@ class Ridge:
             return self.fit(statistics)
         if not _is_regular(statistics.gram, penalty):
             return self.fit(statistics)
+        penalties = np.full(statistics.n_tasks, float(penalty))
         if isinstance(previous, RidgeEstimate) and previous.can_take(added, penalty):
             inverse, theta = np.empty_like(previous.inverse), np.empty_like(statistics.moment)
             update_inverses(previous.inverse, added.rows, statistics.moment, inverse, theta)
             age = previous.age + len(added.rows)
         else:
-            lower = regular_root(statistics.gram + penalty * np.eye(statistics.dim))
-            if lower is None:
-                return self.fit(statistics)
-            half = np.linalg.inv(lower)
-            inverse = np.asarray(half.mT @ half)  # symmetric to the last bit, as updates need it
+            root = inverse_root(_shifted(statistics, penalties))
+            inverse = np.asarray(root @ root.mT)  # symmetric, as updates need it; `inv` is not
             theta, age = np.asarray((inverse @ statistics.moment[:, :, None])[:, :, 0]), 0
-        find_root = partial(ridge_root, statistics, theta, np.full(statistics.n_tasks, float(penalty)))
+        find_root = partial(ridge_root, statistics, theta, penalties)
         return RidgeEstimate(theta=theta, find_root=find_root, inverse=inverse, penalty=penalty, age=age)
 
     @property

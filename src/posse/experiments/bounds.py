@@ -62,7 +62,7 @@ def above_bound(table: pl.DataFrame, *, bound: Callable[[Setting], Bound], const
 
 
 def sharing_pays(table: pl.DataFrame) -> Claim:
-    """Decide whether policies that share beat the best that does not, on groups of equal tasks."""
+    """Decide whether policies that share beat their like that do not, on groups of equal tasks."""
     samples: dict[str, Array] = {}
     for (n_tasks,), group in final_rounds(table).group_by(["n_tasks"], maintain_order=True):
         wide = group.pivot("policy", index="seed", values="regret_per_task")
