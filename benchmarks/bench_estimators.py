@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.reference import image_pairs, instance, random_play
 from posse import FactorPrior, GramStatistics, LowRank, Ridge
-from posse.estimators import ConvergenceWarning, Estimator
+from posse.core.estimate import ConvergenceWarning
+from posse.core.protocols import Estimator
 
 SIZES = ((30, 5, 100), (30, 5, 10_000), (784, 10, 45))
 N_ROUNDS = 100

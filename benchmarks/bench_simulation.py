@@ -14,9 +14,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import posse.problems.gaussian
 import posse.problems.noise
 from posse import GaussianProblem, simulate
-from posse.catalogue import POLICIES, PolicyOptions
-from posse.dealing import CHUNK_ROUNDS, generator
-from posse.validation import Array
+from posse.lab.registry import POLICIES, PolicyOptions
+from posse.numerics.checks import Array
+from posse.play.dealing import CHUNK_ROUNDS, generator
 
 N_TASKS, DIM, RANK, N_ARMS, HORIZON = 100, 30, 5, 5, 10_000
 ROUNDS = 5

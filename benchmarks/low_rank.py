@@ -25,10 +25,10 @@ from benchmarks.reference import (
     random_play,
 )
 from posse import Estimate, GramStatistics, LowRank
-from posse.estimators import Certificate, ConvergenceWarning
-from posse.estimators.low_rank import _own_estimates, _stages
-from posse.estimators.subspace_search import Starts
-from posse.validation import Array
+from posse.core.estimate import Certificate, ConvergenceWarning
+from posse.estimators.low_rank.estimator import _own_estimates, _stages
+from posse.estimators.low_rank.starts import Starts
+from posse.numerics.checks import Array
 
 HARD = ((20, 2, 10, 100), (30, 5, 50, 100), (30, 5, 50, 900), (30, 3, 20, 40))
 MANY = (1000, 3000, 10_000, 30_000, 100_000)

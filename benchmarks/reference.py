@@ -7,9 +7,9 @@ from scipy.ndimage import gaussian_filter
 from scipy.optimize import OptimizeResult, minimize
 
 from posse import GaussianProblem, GramStatistics
-from posse.data import DataError, load_images
+from posse.numerics.checks import Array
 from posse.problems import ClassPairs
-from posse.validation import Array
+from posse.problems.images import DataError, load_images
 
 
 def instance(dim: int, rank: int, n_tasks: int, n_rounds: int, seed: int) -> GramStatistics:

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from posse import FiniteActions
-from posse.actions import PooledActions
+from posse.core.actions import PooledActions
 
 
 def draw(

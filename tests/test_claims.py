@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from posse.experiments import ellipsoid_claims
-from posse.experiments.claims import final_regrets
-from posse.experiments.finite_claims import (
+from posse.paper import ellipsoid_claims
+from posse.paper.claims import final_regrets
+from posse.paper.finite_claims import (
     advantage_grows_with_tasks,
     advantage_shrinks_with_rank,
     stronger_baseline,

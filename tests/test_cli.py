@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from posse.cli import app
-from posse.experiments import FIGURES
+from posse.paper.registry import FIGURES
 
 SMALL = ["--dim", "5", "--rank", "2", "--tasks", "4", "--arms", "3", "--rounds", "60", "--jobs", "1"]
 
@@ -179,7 +179,7 @@ def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("fig1", "fig2")
     }
     monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
-    monkeypatch.setattr("posse.report.FIGURES", small)
+    monkeypatch.setattr("posse.paper.report.FIGURES", small)
 
 
 def test_reproduce_writes_everything_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,9 @@ from distributed import LocalCluster
 from typer.testing import CliRunner
 
 from posse.cli import app
-from posse.experiments import Experiment, GridError, Progress, play_seeds, run_experiments
-from posse.experiments import cluster as dask_engine
-from posse.experiments.engines import GivenUp, in_parallel
+from posse.lab import cluster as dask_engine
+from posse.lab.engines import GivenUp, GridError, in_parallel
+from posse.lab.grid import Experiment, Progress, play_seeds, run_experiments
 
 SMALL = Experiment(
     name="small",
@@ -249,7 +249,7 @@ def test_workers_that_would_play_otherwise_are_refused(workers: Any, message: st
 
 
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("posse.experiments.engines.find_spec", lambda name: None)
+    monkeypatch.setattr("posse.lab.engines.find_spec", lambda name: None)
     result = CliRunner().invoke(app, ["compare", "--engine", "dask"], env={"COLUMNS": "200"})
     assert result.exit_code == 1
     assert 'pip install "posse[cluster]"' in result.stderr

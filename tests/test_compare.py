@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
-from posse.catalogue import POLICIES
 from posse.cli import app
-from posse.experiments import SCENARIOS, compare_scenarios
-from posse.experiments.grid import Run
-from posse.plots import STYLES, draw_comparison, save
-from posse.results import is_independent, is_oracle, relative_regrets
+from posse.lab.grid import Run
+from posse.lab.registry import POLICIES
+from posse.lab.results import is_independent, is_oracle, relative_regrets
+from posse.suite import SCENARIOS, compare_scenarios
+from posse.viz.plots import STYLES, draw_comparison, save
 
 T_975_ONE = 12.706204736432095  # Student's t with 1 degree of freedom
 

@@ -26,11 +26,10 @@ from posse import (
     Ridge,
     TaskSpectral,
 )
-from posse.catalogue import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
-from posse.estimators import Estimator
-from posse.problems import Problem
+from posse.core.protocols import Estimator, Problem
+from posse.lab.registry import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
+from posse.numerics.checks import Array, IntArray
 from posse.testing import DIM, N_TASKS, check_estimator, check_policy, check_problem
-from posse.validation import Array, IntArray
 
 ESTIMATORS: list[Estimator] = [
     Ridge(),

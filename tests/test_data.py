@@ -20,8 +20,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posse import data
-from posse.data import Archive, DataError, Installed, NamedImages, OpenML, Package, Source, load_images
+from posse.problems import images as data
+from posse.problems.images import (
+    Archive,
+    DataError,
+    Installed,
+    NamedImages,
+    OpenML,
+    Package,
+    Source,
+    load_images,
+)
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 4), dtype=np.uint8)
 LABELS = np.array([3, 0, 1, 3, 9, 2], dtype=np.uint8)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.datasets import load_digits
 
-import posse.dealing
+import posse.play.dealing
 from posse import (
     Geometric,
     IndependentGreedy,
@@ -20,11 +20,11 @@ from posse import (
     simulate,
     simulate_all,
 )
-from posse.actions import PooledActions
-from posse.policies import Policy
+from posse.core.actions import PooledActions
+from posse.core.protocols import Policy
+from posse.numerics.checks import Array, IntArray
 from posse.problems import ClassPairs
 from posse.testing import check_policy, check_problem
-from posse.validation import Array, IntArray
 
 IMAGES, LABELS = load_digits(return_X_y=True)
 
@@ -180,7 +180,7 @@ def test_rounds_do_not_depend_on_the_chunk(scaling: str, monkeypatch: pytest.Mon
     policy = LearningPolicy(estimator=Ridge(penalty=1.0), schedule=Geometric(first=100, ratio=2.0))
     expected = simulate(problem, policy, horizon=500, seed=1)
     for n_rounds in (7, 500):
-        monkeypatch.setattr(posse.dealing, "chunk_rounds", lambda _, n=n_rounds: n)
+        monkeypatch.setattr(posse.play.dealing, "chunk_rounds", lambda _, n=n_rounds: n)
         found = simulate(problem, policy, horizon=500, seed=1)
         assert_array_equal(found.regret, expected.regret)
         assert_allclose(found.state.estimate.theta, expected.state.estimate.theta, rtol=1e-9, atol=1e-12)

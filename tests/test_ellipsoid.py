@@ -9,11 +9,12 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from posse import EllipsoidActions, EllipsoidProblem, IndependentGreedy, Random, simulate, simulate_all
-from posse.actions import Ellipsoids
-from posse.policies import E2TC, PEGE, Policy
+from posse.core.actions import Ellipsoids
+from posse.core.protocols import Policy
+from posse.numerics.checks import Array
+from posse.policies import E2TC, PEGE
 from posse.problems.noise import draw_noise, draw_noise_totals
 from posse.testing import check_problem
-from posse.validation import Array
 
 
 def draw(seed: int, n_tasks: int = 3, dim: int = 4, condition: float = 9.0) -> EllipsoidProblem:

@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ks_2samp
 
-import posse.dealing
+import posse.play.dealing
 from posse import (
     UCB,
     Estimate,
@@ -31,12 +31,11 @@ from posse import (
     simulate,
     simulate_all,
 )
-from posse.actions import Actions
-from posse.exact import ExactBlock, ExactRounds, wishart_roots
-from posse.kernels import play_coordinates
-from posse.linalg import random_matrices
-from posse.policies import Policy
-from posse.validation import Array, IntArray
+from posse.core.actions import Actions
+from posse.core.protocols import Policy
+from posse.numerics.checks import Array, IntArray
+from posse.numerics.random import random_matrices
+from posse.play.exact import ExactBlock, ExactRounds, play_coordinates, wishart_roots
 
 FALSE_ALARM = 1e-3
 DIM, N_TASKS = 5, 3000
@@ -215,7 +214,7 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = GaussianProblem.draw(n_tasks=6, dim=5, rank=2, seed=0)
     policies = {"ridge": slow_ridge(), "naive": MLinGreedy(rank=2)}
     expected = simulate_all(problem, policies, horizon=150, seed=1, path="exact")
-    monkeypatch.setattr(posse.dealing, "EXACT_CHUNK_VALUES", 7 * 6 * 5)
+    monkeypatch.setattr(posse.play.dealing, "EXACT_CHUNK_VALUES", 7 * 6 * 5)
     found = simulate_all(problem, policies, horizon=150, seed=1, path="exact")
     for name in policies:
         assert_allclose(found[name].regret, expected[name].regret, rtol=1e-12)

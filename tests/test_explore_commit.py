@@ -9,8 +9,9 @@ from scipy import stats
 
 import naive_ellipsoid
 from posse import GaussianProblem, simulate, simulate_all
+from posse.core.protocols import Policy
 from posse.estimators import PairedMoments, TaskSpectral
-from posse.policies import E2TC, PEGE, OracleCommit, Policy
+from posse.policies import E2TC, PEGE, OracleCommit
 from posse.problems import EllipsoidProblem
 from posse.testing import check_policy
 

@@ -12,11 +12,12 @@ from scipy import integrate, optimize, stats
 
 from posse import FactorPrior, GaussianPrior, GramStatistics, LowRank, Ridge
 from posse.estimators import FactorEstimate
-from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_ranks import RankSearch
-from posse.estimators.factor_search import Found
-from posse.linalg import haar_basis, largest_sine, unit_vectors
-from posse.validation import Array
+from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior.ranks import RankSearch
+from posse.estimators.factor_prior.search import Found
+from posse.estimators.moments import largest_sine
+from posse.numerics.checks import Array
+from posse.numerics.random import haar_basis, unit_vectors
 
 GAUSSIAN = np.inf
 

@@ -8,12 +8,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from posse import FactorPrior, GramStatistics
-from posse.estimators import factor_evidence, factor_posterior, factor_ranks
-from posse.estimators.factor_evidence import FactorEvidence, FactorModel
-from posse.estimators.factor_ranks import spaced_tasks
-from posse.estimators.factor_search import maximise_evidence
-from posse.linalg import haar_basis, inverse_and_log_determinant, inverse_root
-from posse.validation import Array
+from posse.estimators.factor_prior import evidence as factor_evidence
+from posse.estimators.factor_prior import posterior as factor_posterior
+from posse.estimators.factor_prior import ranks as factor_ranks
+from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, inverse_and_log_determinant
+from posse.estimators.factor_prior.ranks import spaced_tasks
+from posse.estimators.factor_prior.search import maximise_evidence
+from posse.numerics.checks import Array
+from posse.numerics.linalg import inverse_root
+from posse.numerics.random import haar_basis
 
 
 def draw(
@@ -118,7 +121,7 @@ def test_few_of_many_tasks_have_data(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not estimate.theta[3:].any()
 
 
-@pytest.mark.filterwarnings("ignore::posse.estimators.estimate.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::posse.core.estimate.ConvergenceWarning")
 def test_memory_is_the_eigenvectors_and_little_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factor_ranks, "MANY", 200)
     statistics = GramStatistics.of(*draw(2000, dim=30, n=20))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from docs.gallery import build
 
-from posse.experiments import FIGURES
-from posse.report import decide
-from posse.results import write_json, write_table
+from posse.lab.results import write_json, write_table
+from posse.paper.registry import FIGURES
+from posse.paper.report import decide
 from test_report import make_table
 
 PAPER = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6")

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from posse import GaussianProblem
-from posse.linalg import haar_basis, unit_vectors
+from posse.numerics.random import haar_basis, unit_vectors
 
 
 def arms(problem: GaussianProblem, n: int, seed: int = 0) -> np.ndarray:

@@ -18,10 +18,10 @@ import pytest
 
 import posse
 from posse import GaussianProblem, NaiveGreedy, Random, simulate
-from posse.experiments import Experiment, GridError, play_seeds, run_experiments
-from posse.experiments.grid import Run
-from posse.experiments.paper import FIGURES
-from posse.results import final_rounds
+from posse.lab.engines import GridError
+from posse.lab.grid import Experiment, Run, play_seeds, run_experiments
+from posse.lab.results import final_rounds
+from posse.paper.registry import FIGURES
 
 SMALL = Experiment(
     name="small",
@@ -79,7 +79,7 @@ def test_killing_the_command_loses_nothing_and_repeats_nothing(tmp_path: Path) -
         """
         import sys
         from pathlib import Path
-        from posse.experiments import Experiment, run_experiments
+        from posse.lab.grid import Experiment, run_experiments
         cells = tuple({"dim": 6, "rank": 2, "n_tasks": T, "n_arms": 3} for T in (6, 7))
         slow = Experiment(name="small", problem="gaussian", cells=cells, policies=("naive",), horizon=4000)
         run_experiments([slow], seeds=30, out=Path(sys.argv[1]), jobs=2)
@@ -262,8 +262,8 @@ def test_a_killed_worker_is_explained(tmp_path: Path) -> None:
             """
             import os, signal, sys
             from pathlib import Path
-            from posse.experiments import GridError
-            from posse.experiments.engines import in_parallel
+            from posse.lab.engines import GridError
+            from posse.lab.engines import in_parallel
 
             def die(number):
                 if number == 3:

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-import posse.dealing
+import posse.play.dealing
 from posse import (
     EllipsoidProblem,
     FiniteActions,
@@ -21,8 +21,12 @@ from posse import (
     simulate,
     simulate_all,
 )
-from posse.catalogue import PolicyOptions, build_policies
-from posse.linalg import haar_basis, largest_sine
+from posse.core.protocols import Problem, TimedProblem
+from posse.core.statistics import GramStatistics
+from posse.estimators.moments import largest_sine
+from posse.lab.registry import PolicyOptions, build_policies
+from posse.numerics.checks import Array, IntArray
+from posse.numerics.random import haar_basis
 from posse.problems import (
     STRUCTURES,
     ClassPairs,
@@ -31,14 +35,10 @@ from posse.problems import (
     LateTasks,
     MovingBasis,
     NarrowContexts,
-    Problem,
     TimedActions,
-    TimedProblem,
 )
 from posse.problems.parameters import WORST, confined_normal, draw_low_rank, draw_parameters
-from posse.statistics import GramStatistics
 from posse.testing import check_problem
-from posse.validation import Array, IntArray
 
 SIZES: dict[str, Any] = {"n_tasks": 12, "dim": 8, "rank": 2}
 
@@ -170,7 +170,7 @@ def test_regret_does_not_depend_on_the_chunk(name: str, monkeypatch: pytest.Monk
     problem = PROBLEMS[name]()
     policies = {"greedy": IndependentGreedy(), "shared": SharedGreedy(), "optimist": IndependentUCB()}
     whole = simulate_all(problem, policies, horizon=60, seed=1)
-    monkeypatch.setattr(posse.dealing, "CHUNK_ROUNDS", 7)
+    monkeypatch.setattr(posse.play.dealing, "CHUNK_ROUNDS", 7)
     cut = simulate_all(problem, policies, horizon=60, seed=1)
     for policy in policies:
         assert_allclose(cut[policy].regret, whole[policy].regret, rtol=1e-10, atol=1e-12)

@@ -10,12 +10,12 @@ import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
-from posse.catalogue import draw_problem
 from posse.cli import app
-from posse.data import DataError
-from posse.experiments import FIGURES, Claim, Experiment, play_seeds, variant
-from posse.experiments.grid import Run
-from posse.experiments.image_claims import (
+from posse.lab.grid import Experiment, Run, play_seeds
+from posse.lab.registry import draw_problem
+from posse.lab.results import errors_by_rounds
+from posse.paper.claims import Claim
+from posse.paper.image_claims import (
     advantage_does_not_shrink,
     beats_naive,
     beats_ridge,
@@ -23,13 +23,14 @@ from posse.experiments.image_claims import (
     interpolation_peak,
     one_sided_rounds,
 )
-from posse.plots import (
+from posse.paper.registry import FIGURES, variant
+from posse.problems.images import DataError
+from posse.viz.plots import (
     draw_error_against_rounds,
     draw_regret_against_rank,
     error_against_rounds,
     regret_against_rank,
 )
-from posse.results import errors_by_rounds
 
 SEEDS = 6
 
@@ -174,7 +175,7 @@ def test_policies_too_large_to_play_together_give_the_same_table(monkeypatch: py
     experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=policies, horizon=200)
     together = Run(experiment, cell, 0).play()
     assert {14, 200, 37} <= set(together["round"])  # 14 = 200^(1/2), the end of the first epoch
-    monkeypatch.setattr("posse.experiments.grid.STATISTICS_VALUES", 1)
+    monkeypatch.setattr("posse.lab.grid.STATISTICS_VALUES", 1)
     alone = Run(experiment, cell, 0).play()
     assert together.drop("seconds").equals(alone.drop("seconds"))
 
@@ -259,7 +260,7 @@ def test_reproduce_says_which_images_it_used(tmp_path: Path, monkeypatch: pytest
     experiment = replace(FIGURES[name].experiment, cells=cells, horizon=120)
     small = {**FIGURES, name: replace(FIGURES[name], experiment=replace(experiment, options={"rank": 2}))}
     monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
-    monkeypatch.setattr("posse.report.FIGURES", small)
+    monkeypatch.setattr("posse.paper.report.FIGURES", small)
     code, _, err = run("reproduce", "margin", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
     assert code == 0, err
     assert "Images: scikit-learn's digits (1,797 images of 8 x 8)" in err

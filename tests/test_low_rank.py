@@ -7,12 +7,17 @@ import pytest
 from benchmarks.reference import best_of_restarts, instance
 from numpy.testing import assert_allclose, assert_array_equal
 
-import posse.estimators.low_rank as low_rank
 from posse import Estimate, GramStatistics, LowRank, Ridge
-from posse.estimators import ConvergenceWarning
-from posse.estimators.subspace_newton import SubspaceProblem, evaluate, hessian_product, orthonormal
-from posse.linalg import semi_inverse
-from posse.validation import Array
+from posse.core.estimate import ConvergenceWarning
+from posse.estimators.low_rank import estimator as low_rank
+from posse.estimators.low_rank.newton import (
+    SubspaceProblem,
+    evaluate,
+    hessian_product,
+    orthonormal,
+    semi_inverse,
+)
+from posse.numerics.checks import Array
 
 Data = tuple[list[Array], list[Array]]
 

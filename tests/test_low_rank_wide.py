@@ -10,11 +10,18 @@ from benchmarks.reference import joint_lbfgs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from posse import Estimate, GramStatistics, LowRank, Ridge
-from posse.estimators import ConvergenceWarning
-from posse.estimators.low_rank import _stages
-from posse.estimators.subspace_newton import SubspaceProblem, evaluate, hessian_product, orthonormal
-from posse.linalg import low_rank_factors, packed_product, packed_triangles, solve_symmetric
-from posse.validation import Array
+from posse.core.estimate import ConvergenceWarning
+from posse.estimators.low_rank.coordinates import low_rank_factors, packed_triangles
+from posse.estimators.low_rank.estimator import _stages
+from posse.estimators.low_rank.newton import (
+    SubspaceProblem,
+    evaluate,
+    hessian_product,
+    orthonormal,
+    packed_product,
+)
+from posse.numerics.checks import Array
+from posse.numerics.linalg import solve_symmetric
 from tangent import TangentRidge
 
 Shape = tuple[int, int, int, int]

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from posse.core.statistics import GramStatistics, MomentTotals
 from posse.estimators import MethodOfMoments, MomentStatistics, PairedMoments, SubspaceEstimator, TaskSpectral
-from posse.linalg import haar_basis, largest_sine, unit_vectors
-from posse.statistics import GramStatistics, MomentTotals
-from posse.validation import Array
+from posse.estimators.moments import largest_sine
+from posse.numerics.checks import Array
+from posse.numerics.random import haar_basis, unit_vectors
 
 ESTIMATORS: list[SubspaceEstimator] = [MethodOfMoments(), PairedMoments(), TaskSpectral()]
 

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from browser import Browser, Page, find_browser
-from posse.experiments import FIGURES, SCENARIOS
-from posse.report import write_comparison, write_report
+from posse.paper.registry import FIGURES
+from posse.paper.report import write_comparison, write_report
+from posse.suite import SCENARIOS
 from test_report import make_table
 
 BROWSER = find_browser()

@@ -13,10 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from posse.catalogue import POLICIES
-from posse.experiments import FIGURES
-from posse.experiments.overlay import Overlay
-from posse.plots import (
+from posse.lab.registry import POLICIES
+from posse.paper.overlay import Overlay
+from posse.paper.registry import FIGURES
+from posse.paper.report import write_report
+from posse.paper.theory import Setting, finite_upper, infinite_upper
+from posse.viz.plots import (
     STYLES,
     draw_regret_against_round,
     draw_regret_against_tasks,
@@ -24,8 +26,6 @@ from posse.plots import (
     regret_against_tasks,
     save,
 )
-from posse.report import write_report
-from posse.theory import Setting, finite_upper, infinite_upper
 
 
 def make_table(name: str = "fig1", seeds: int = 3) -> pl.DataFrame:

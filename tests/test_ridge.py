@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from posse import GramStatistics, OracleBasis, Ridge
-from posse.estimators.estimate import noise_variance
-from posse.estimators.ridge import MOST_UPDATES, PENALTY_GRID, RidgeEstimate
-from posse.kernels import tridiagonal_deviance
-from posse.linalg import haar_basis, solve_symmetric, tridiagonal
-from posse.statistics import RowStatistics
-from posse.validation import Array
+from posse.core.statistics import RowStatistics
+from posse.estimators.noise import noise_variance
+from posse.estimators.ridge import MOST_UPDATES, RidgeEstimate
+from posse.estimators.ridge_evidence import PENALTY_GRID, tridiagonal, tridiagonal_deviance
+from posse.numerics.checks import Array
+from posse.numerics.linalg import solve_symmetric
+from posse.numerics.random import haar_basis
 
 
 def draw(seed: int, n: int = 12, n_tasks: int = 3, dim: int = 5) -> tuple[Array, Array]:

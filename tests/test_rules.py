@@ -31,13 +31,13 @@ from posse import (
     simulate,
     simulate_all,
 )
-from posse.actions import EllipsoidActions, PooledActions
+from posse.core.actions import EllipsoidActions, PooledActions
+from posse.core.protocols import Policy
 from posse.estimators import FactorEstimate
-from posse.linalg import triangular_root
-from posse.policies import Policy
+from posse.numerics.checks import Array
+from posse.numerics.linalg import triangular_root
 from posse.problems import FixedArms, LateTasks, MovingBasis
 from posse.testing import DIM, N_TASKS, check_policy
-from posse.validation import Array
 
 
 def estimate_with(theta: Array, root: Array) -> Estimate:

@@ -10,11 +10,11 @@ import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
-from posse import theory
 from posse.cli import app
-from posse.experiments import FIGURES, bounds, guarantees, scaling
-from posse.experiments.exponents import Sweep, exponent_table, power, range_claim, with_interval
-from posse.experiments.theory_plots import draw_guarantees
+from posse.paper import bounds, guarantees, scaling, theory
+from posse.paper.exponents import Sweep, exponent_table, power, range_claim, with_interval
+from posse.paper.registry import FIGURES
+from posse.paper.theory_plots import draw_guarantees
 
 Law = Callable[[str, dict[str, int]], float]
 
@@ -236,7 +236,7 @@ def test_ours_are_run_by_name_and_not_otherwise(tmp_path: Path, monkeypatch: pyt
     figure = FIGURES[name]
     small = {name: replace(figure, experiment=replace(figure.experiment, cells=cells), drawings=())}
     monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
-    monkeypatch.setattr("posse.report.FIGURES", small)
+    monkeypatch.setattr("posse.paper.report.FIGURES", small)
     monkeypatch.setattr("posse.cli.reproduce.BESIDE", {"scaling": (name,)})
     done = CliRunner().invoke(
         app, ["reproduce", "scaling", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posse import At, DoublyExponential, Every, Geometric
-from posse.policies import Schedule
+from posse.core.protocols import Schedule
 
 SCHEDULES = st.one_of(
     st.just(DoublyExponential()),

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
-import posse.dealing
+import posse.play.dealing
 from posse import (
     Every,
     FiniteActions,
@@ -25,8 +25,8 @@ from posse import (
     simulate,
     simulate_all,
 )
-from posse.policies import Policy
-from posse.validation import Array
+from posse.core.protocols import Policy
+from posse.numerics.checks import Array
 
 SLOW_SCHEDULE = Geometric(first=20, ratio=1.5)
 
@@ -108,7 +108,7 @@ def test_company_does_not_matter_to_the_last_bit(path: str) -> None:
 def test_rounds_do_not_depend_on_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = LearningPolicy(estimator=Ridge(), schedule=Geometric(first=3))
     expected = simulate(small_problem(), policy, horizon=200, seed=1, path="contexts")
-    monkeypatch.setattr(posse.dealing, "chunk_rounds", lambda problem: chunk)
+    monkeypatch.setattr(posse.play.dealing, "chunk_rounds", lambda problem: chunk)
     found = simulate(small_problem(), policy, horizon=200, seed=1, path="contexts")
     assert_array_equal(found.rounds, expected.rounds)
     assert_allclose(found.regret, expected.regret, rtol=1e-10)
@@ -123,16 +123,16 @@ def test_large_problems_are_dealt_in_smaller_chunks(monkeypatch: pytest.MonkeyPa
         return draw(self, n_rounds, rng)
 
     monkeypatch.setattr(GaussianProblem, "actions", spy)
-    monkeypatch.setattr(posse.dealing, "CHUNK_VALUES", 4 * 6 * 5)
+    monkeypatch.setattr(posse.play.dealing, "CHUNK_VALUES", 4 * 6 * 5)
     simulate(small_problem(), Random(), horizon=10, seed=0, path="contexts")
     assert sizes == [4, 4, 2]
 
 
 def test_chunks_of_problems_with_many_features_hold_as_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow, wide = (GaussianProblem(theta=np.ones((3, dim))) for dim in (255, 256))
-    assert [posse.dealing.chunk_rounds(problem) for problem in (narrow, wide)] == [32, 256]
-    monkeypatch.setattr(posse.dealing, "WIDE_CHUNK_VALUES", 40 * 3 * 256 * wide.n_arms)
-    assert posse.dealing.chunk_rounds(wide) == 40
+    assert [posse.play.dealing.chunk_rounds(problem) for problem in (narrow, wide)] == [32, 256]
+    monkeypatch.setattr(posse.play.dealing, "WIDE_CHUNK_VALUES", 40 * 3 * 256 * wide.n_arms)
+    assert posse.play.dealing.chunk_rounds(wide) == 40
 
 
 def test_seeds_decide_everything() -> None:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from posse import GramStatistics
-from posse.statistics import RowStatistics
-from posse.validation import Array
+from posse.core.statistics import RowStatistics
+from posse.numerics.checks import Array
 
 FIELDS = ("gram", "moment", "square", "count")
 

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from scipy.optimize import brentq, minimize_scalar
 from typer.testing import CliRunner
 
-from posse import theory
 from posse.cli import app
+from posse.paper import theory
+from posse.paper.theory import Bound, Setting
 from posse.policies import E2TC
-from posse.theory import Bound, Setting
 
 HAND = Setting(rounds=10_000, tasks=100, dim=25, rank=4)
 

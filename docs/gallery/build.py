@@ -16,10 +16,10 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from posse.experiments import FIGURES
-from posse.plots import save
-from posse.report import compared, decide, in_words, run_seconds, seeds_of, settings_of
-from posse.results import write_json
+from posse.lab.results import write_json
+from posse.paper.registry import FIGURES
+from posse.paper.report import compared, decide, in_words, run_seconds, seeds_of, settings_of
+from posse.viz.plots import save
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"

@@ -1,9 +1,9 @@
 """posse: many bandits, one representation."""
 
-from posse.actions import EllipsoidActions, FiniteActions
-from posse.data import ImageSet, load_images
+from posse.core.actions import EllipsoidActions, FiniteActions
+from posse.core.estimate import Estimate
+from posse.core.statistics import GramStatistics
 from posse.estimators import (
-    Estimate,
     FactorPrior,
     GaussianPrior,
     LowRank,
@@ -13,6 +13,7 @@ from posse.estimators import (
     Ridge,
     TaskSpectral,
 )
+from posse.play.simulation import Trace, simulate, simulate_all
 from posse.policies import (
     E2TC,
     PEGE,
@@ -38,8 +39,7 @@ from posse.policies import (
     Thompson,
 )
 from posse.problems import ClassPairs, EllipsoidProblem, GaussianProblem
-from posse.simulation import Trace, simulate, simulate_all
-from posse.statistics import GramStatistics
+from posse.problems.images import ImageSet, load_images
 
 __version__ = "0.1.0"
 

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from posse.actions import Actions, FiniteActions
-from posse.estimators import Estimator, Refits
-from posse.policies import FollowsTheta, Policy
-from posse.problems import Problem, deal_actions
-from posse.statistics import GramStatistics
-from posse.validation import Array, BoolArray
+from posse.core.actions import Actions, FiniteActions
+from posse.core.protocols import Estimator, FollowsTheta, Policy, Problem, Refits, deal_actions
+from posse.core.statistics import GramStatistics
+from posse.numerics.checks import Array, BoolArray
 
 N_TASKS, DIM, N_ARMS = 6, 4, 3
 

@@ -14,9 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from posse.cli.shared import CORES, Address, Engine, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
-from posse.experiments import SCENARIOS, Scenario, check_engine, headlines, saved_results
-from posse.report import write_comparison
-from posse.validation import check_choice, check_integer
+from posse.lab.engines import check_engine
+from posse.lab.grid import saved_results
+from posse.numerics.checks import check_choice, check_integer
+from posse.paper.report import write_comparison
+from posse.suite import SCENARIOS, Scenario, headlines
 
 QUICK_SEEDS = 3
 FULL_SEEDS = 20

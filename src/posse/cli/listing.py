@@ -5,12 +5,14 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from posse.catalogue import POLICIES, PROBLEMS
 from posse.cli.reproduce import PAPER
 from posse.cli.shared import plain_errors
-from posse.data import IMAGE_SETS
-from posse.experiments import BESIDE, FIGURES, GUARANTEES, SCENARIOS
-from posse.experiments.guarantees import TITLE as GUARANTEES_TITLE
+from posse.lab.registry import POLICIES, PROBLEMS
+from posse.paper.guarantees import GUARANTEES
+from posse.paper.guarantees import TITLE as GUARANTEES_TITLE
+from posse.paper.registry import BESIDE, FIGURES
+from posse.problems.images import IMAGE_SETS
+from posse.suite import SCENARIOS
 
 
 def list_names() -> None:

@@ -14,21 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from posse.cli.shared import CORES, Address, Engine, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
-from posse.data import IMAGE_SETS
-from posse.experiments import (
-    BESIDE,
-    FIGURES,
-    GUARANTEES,
-    ON_IMAGES,
-    Claim,
-    check_engine,
-    measure_guarantees,
-    saved_results,
-    variant,
-    write_guarantees,
-)
-from posse.report import write_report
-from posse.validation import check_choice, check_integer
+from posse.lab.engines import check_engine
+from posse.lab.grid import saved_results
+from posse.numerics.checks import check_choice, check_integer
+from posse.paper.claims import Claim
+from posse.paper.guarantees import GUARANTEES, measure_guarantees, write_guarantees
+from posse.paper.registry import BESIDE, FIGURES, ON_IMAGES, variant
+from posse.paper.report import write_report
+from posse.problems.images import IMAGE_SETS
 
 PAPER = ("fig1", "fig2", *ON_IMAGES, "fig5", "fig6")
 # Theory beside practice: run only when named.

@@ -22,10 +22,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from posse.catalogue import PROBLEMS
-from posse.data import DataError, load_images
-from posse.experiments import ENGINES, Experiment, GridError, run_experiments
-from posse.experiments import Progress as GridProgress
+from posse.lab.engines import ENGINES, GridError
+from posse.lab.grid import Experiment, run_experiments
+from posse.lab.grid import Progress as GridProgress
+from posse.lab.registry import PROBLEMS
+from posse.problems.images import DataError, load_images
 
 CORES = os.cpu_count() or 1
 Jobs = Annotated[int, typer.Option(help="Processes to use.")]

@@ -12,17 +12,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from posse.catalogue import POLICIES, PROBLEMS
 from posse.cli.shared import CORES, Address, Engine, Jobs, errors, fetch_images, plain_errors, progress_bar
-from posse.experiments import Experiment, check_engine, play_seeds
-from posse.plots import draw_regret_against_round, regret_against_round, save
-from posse.problems.digits import SCALINGS
+from posse.lab.engines import check_engine
+from posse.lab.grid import Experiment, play_seeds
+from posse.lab.registry import POLICIES, PROBLEMS
+from posse.lab.results import final_rounds, summarise
+from posse.numerics.checks import check_choice, check_integer
+from posse.play.simulation import PATHS
+from posse.problems.class_pairs import SCALINGS
 from posse.problems.gaussian import COVARIANCES
 from posse.problems.noise import NOISE_KINDS
 from posse.problems.parameters import STRUCTURES
-from posse.results import final_rounds, summarise
-from posse.simulation import PATHS
-from posse.validation import check_choice, check_integer
+from posse.viz.plots import draw_regret_against_round, regret_against_round, save
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 # What the command calls the parameters of problems.

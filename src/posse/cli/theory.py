@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from posse import theory as bounds
 from posse.cli.shared import plain_errors
-from posse.theory import Bound, Setting
+from posse.paper import theory as bounds
+from posse.paper.theory import Bound, Setting
 
 
 def theory(

@@ -1,6 +1,7 @@
 """Statistics in, an estimate of every task's parameter out."""
 
-from posse.estimators.estimate import Certificate, ConvergenceWarning, Estimate, Estimator, Refits
+from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
+from posse.core.protocols import Estimator, Refits
 from posse.estimators.factor_prior import FactorEstimate, FactorPrior
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.estimators.low_rank import LowRank

@@ -7,10 +7,10 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from posse.estimators.estimate import Estimate
-from posse.linalg import semi_root
-from posse.statistics import GramStatistics
-from posse.validation import Array, check_array, check_number
+from posse.core.estimate import Estimate
+from posse.core.statistics import GramStatistics
+from posse.numerics.checks import Array, check_array, check_number
+from posse.numerics.linalg import RANK_TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,3 +71,22 @@ class GaussianPrior:
 
 def _posterior_root(root: Array, precision: Array) -> Array:
     return np.asarray(root @ np.linalg.inv(np.linalg.cholesky(precision)).mT)
+
+
+def semi_root(name: str, matrix: Array) -> Array:
+    """Return L (d, r) with L L' equal to a positive semi-definite matrix of rank r, or say why it is none.
+
+    Examples
+    --------
+    >>> semi_root("`covariance`", np.diag([0.0, 4.0])) ** 2
+    array([[0.],
+           [4.]])
+    """
+    asymmetry = np.abs(matrix - matrix.T).max()
+    if asymmetry > 1e-8 * np.abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric. Got entries that differ by {asymmetry:.3g}.")
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] < -1e-8 * abs(values[-1]):
+        raise ValueError(f"{name} must have no negative eigenvalue. Got {values[0]:.3g}.")
+    kept = values > RANK_TOLERANCE * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))

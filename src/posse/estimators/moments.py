@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.linalg import solve_symmetric
-from posse.statistics import GramStatistics
-from posse.validation import Array, check_integer
+from posse.core.statistics import GramStatistics
+from posse.numerics.checks import Array, check_integer
+from posse.numerics.linalg import solve_symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +139,15 @@ def leading_eigenvectors(matrix: Array, rank: int) -> Array:
     """Return the eigenvectors of the `rank` largest eigenvalues of a symmetric matrix, as columns."""
     check_integer("`rank`", rank, 1, len(matrix), high_name="dim")
     return np.ascontiguousarray(np.linalg.eigh(matrix)[1][:, ::-1][:, :rank])
+
+
+def largest_sine(basis: Array, estimate: Array) -> float:
+    """Return the sine of the largest angle between the spans of two matrices with orthonormal columns.
+
+    Examples
+    --------
+    >>> largest_sine(np.eye(3)[:, :1], np.eye(3)[:, 1:2])
+    1.0
+    """
+    missed = estimate - basis @ (basis.T @ estimate)
+    return float(np.linalg.norm(missed, ord=2))

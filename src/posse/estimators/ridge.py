@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from posse.estimators.estimate import Estimate, noise_variance
-from posse.kernels import tridiagonal_deviance, update_inverses
-from posse.linalg import REGULAR, inverse_root, regular_root, solve_symmetric, tridiagonal
-from posse.statistics import GramStatistics, RowStatistics
-from posse.validation import Array, check_array, check_choice, check_number, check_orthonormal
+from posse.core.estimate import Estimate
+from posse.core.statistics import GramStatistics, RowStatistics
+from posse.estimators.noise import noise_variance
+from posse.estimators.ridge_evidence import likeliest_penalty
+from posse.numerics.checks import Array, check_array, check_choice, check_number, check_orthonormal
+from posse.numerics.compiled import compiled
+from posse.numerics.linalg import REGULAR, inverse_root, regular_root, solve_symmetric
 
-# Candidates for the learned penalty, as multiples of the mean eigenvalue of one round's x x'.
-PENALTY_GRID = np.logspace(-3, 5, 33)
 # An inverse is updated for no more rounds than this before it is computed afresh.
 MOST_UPDATES = 256
 
@@ -153,27 +153,6 @@ def ridge_root(statistics: GramStatistics, theta: Array, penalties: Array) -> Ar
     return np.asarray(vectors * np.sqrt(shrunk)[:, None, :])
 
 
-def likeliest_penalty(statistics: GramStatistics) -> Array:
-    """Return each task's penalty of largest likelihood, (T,).
-
-    Where penalties are equally likely, as they all are after a single round, the largest is taken.
-    """
-    count = statistics.count
-    trace = np.einsum("tii->t", statistics.gram)
-    mean_eigenvalue = np.divide(trace / statistics.dim, count, out=np.ones_like(count), where=count > 0)
-    penalties = np.outer(mean_eigenvalue, PENALTY_GRID)
-    penalties[penalties == 0] = 1.0
-    diagonal, beside, rotated = tridiagonal(statistics.gram, statistics.moment)
-    explained, log_determinant = np.empty_like(penalties), np.empty_like(penalties)
-    tridiagonal_deviance(diagonal, beside, rotated, penalties, explained, log_determinant)
-    residual = np.maximum(statistics.square[:, None] - explained, np.finfo(float).tiny)
-    deviance = count[:, None] * np.log(residual) + log_determinant
-    lowest = deviance.min(axis=1, keepdims=True)
-    tied = deviance <= lowest + 1e-9 * (1 + np.abs(lowest))
-    best = tied.shape[1] - 1 - tied[:, ::-1].argmax(axis=1)
-    return np.take_along_axis(penalties, best[:, None], axis=1)[:, 0]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OracleBasis:
     """Ridge regression inside a basis that is given: what a learner could do if it knew B.
@@ -217,3 +196,37 @@ class OracleBasis:
     def gives_covariance(self) -> bool:
         """Whether estimates have a covariance; see `Ridge`."""
         return Ridge(penalty=self.penalty).gives_covariance
+
+
+@compiled
+def update_inverses(inverse: Array, rows: Array, moment: Array, updated: Array, solution: Array) -> None:
+    """Solve (A_t + X_t'X_t) x = b_t, given the inverses (T, d, d) of A_t and the rows (n, T, d) of X_t.
+
+    `updated` is filled with the new inverses, one rank-one update after the other by the formula of Sherman
+    and Morrison, and `solution` (T, d) with what they make of `moment` (T, d).
+    """
+    n_rounds, n_tasks, dim = rows.shape
+    product = np.empty(dim)
+    for t in range(n_tasks):
+        for i in range(dim):
+            for j in range(dim):
+                updated[t, i, j] = inverse[t, i, j]
+        for n in range(n_rounds):
+            scale = 1.0
+            for i in range(dim):
+                product[i] = 0.0
+            for i in range(dim):
+                x = rows[n, t, i]
+                for j in range(dim):  # rows serve as columns: the matrix is symmetric
+                    product[j] += x * updated[t, i, j]
+            for i in range(dim):
+                scale += rows[n, t, i] * product[i]
+            for i in range(dim):
+                share = product[i] / scale
+                for j in range(dim):
+                    updated[t, i, j] -= share * product[j]
+        for i in range(dim):
+            total = 0.0
+            for j in range(dim):
+                total += updated[t, i, j] * moment[t, j]
+            solution[t, i] = total

@@ -1,5 +1,6 @@
 """Who plays: estimators, rules and schedules put together."""
 
+from posse.core.protocols import FollowsTheta, Policy, Rule, Schedule
 from posse.policies.explore_commit import E2TC, PEGE, OracleCommit
 from posse.policies.learning import (
     IndependentGreedy,
@@ -15,10 +16,9 @@ from posse.policies.learning import (
     SharedThompson,
     SharedUCB,
 )
-from posse.policies.protocol import FollowsTheta, Policy
 from posse.policies.random import Random
-from posse.policies.rules import UCB, Greedy, Rule, Thompson
-from posse.policies.schedules import At, DoublyExponential, Every, Geometric, Schedule
+from posse.policies.rules import UCB, Greedy, Thompson
+from posse.policies.schedules import At, DoublyExponential, Every, Geometric
 
 __all__ = [
     "E2TC",

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from posse.actions import EllipsoidActions, Ellipsoids
+from posse.core.actions import EllipsoidActions, Ellipsoids
+from posse.core.statistics import GramStatistics, MomentTotals
 from posse.estimators import OracleBasis
 from posse.estimators.moments import MethodOfMoments, MomentStatistics, SubspaceEstimator
-from posse.statistics import GramStatistics, MomentTotals
-from posse.validation import Array, check_array, check_integer, check_number
+from posse.numerics.checks import Array, check_array, check_integer, check_number
 
 
 @dataclass(frozen=True, eq=False)

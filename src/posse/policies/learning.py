@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posse.actions import Actions
-from posse.estimators import Estimate, Estimator, FactorPrior, LowRank, OracleBasis, Refits, Ridge
-from posse.policies.rules import UCB, Greedy, Rule, Thompson
-from posse.policies.schedules import DoublyExponential, Geometric, Schedule
-from posse.statistics import GramStatistics
-from posse.validation import Array, check_choice, check_number
+from posse.core.actions import Actions
+from posse.core.estimate import Estimate
+from posse.core.protocols import Estimator, Refits, Rule, Schedule
+from posse.core.statistics import GramStatistics
+from posse.estimators import FactorPrior, LowRank, OracleBasis, Ridge
+from posse.numerics.checks import Array, check_choice, check_number
+from posse.policies.rules import UCB, Greedy, Thompson
+from posse.policies.schedules import DoublyExponential, Geometric
 
 
 @dataclass(frozen=True, eq=False)

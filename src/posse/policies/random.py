@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.actions import Actions
-from posse.statistics import GramStatistics
-from posse.validation import Array
+from posse.core.actions import Actions
+from posse.core.statistics import GramStatistics
+from posse.numerics.checks import Array
 
 
 @dataclass(frozen=True)

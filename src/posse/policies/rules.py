@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.actions import Actions, FiniteSets, choose_best
-from posse.estimators import Estimate
-from posse.validation import Array, check_number
+from posse.core.actions import Actions, FiniteSets, choose_best
+from posse.core.estimate import Estimate
+from posse.numerics.checks import Array, check_number
 
 # Parameters are drawn for as many rounds at once as have about this many values.
 DRAWN_VALUES = 2**22
-
-
-class Rule(Protocol):
-    """An estimate and action sets in, a choice out.
-
-    A rule that needs the covariance of estimates says so with an attribute `needs_covariance = True`.
-    """
-
-    def choose(self, estimate: Estimate, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
-        """Choose an action for every round and task."""
 
 
 @dataclass(frozen=True)

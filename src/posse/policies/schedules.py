@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
-from posse.validation import check_integer, check_number
-
-
-class Schedule(Protocol):
-    """A way to cut a horizon into blocks."""
-
-    def blocks(self, horizon: int) -> tuple[int, ...]:
-        """Return positive block lengths that add up to the horizon."""
+from posse.numerics.checks import check_integer, check_number
 
 
 @dataclass(frozen=True)

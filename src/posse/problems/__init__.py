@@ -1,11 +1,11 @@
 """Where actions and rewards come from."""
 
-from posse.problems.digits import ClassPairs
+from posse.core.protocols import Problem, StaticProblem, TimedProblem, deal_actions
+from posse.problems.class_pairs import ClassPairs
 from posse.problems.ellipsoid import Assumptions, EllipsoidProblem
 from posse.problems.gaussian import GaussianProblem
 from posse.problems.hard import FixedArms, GreedyTrap, NarrowContexts
 from posse.problems.parameters import STRUCTURES
-from posse.problems.protocol import Problem, StaticProblem, TimedProblem, deal_actions
 from posse.problems.timed import LateTasks, MovingBasis, TimedActions
 
 __all__ = [

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.actions import EllipsoidActions, Ellipsoids
-from posse.linalg import random_matrices
+from posse.core.actions import EllipsoidActions, Ellipsoids
+from posse.numerics.checks import Array, check_number, make_generator
+from posse.numerics.random import random_matrices
 from posse.problems.linear import LinearTasks
 from posse.problems.noise import draw_noise_totals
 from posse.problems.parameters import draw_parameters
-from posse.validation import Array, check_number, make_generator
 
 
 @dataclass(frozen=True)

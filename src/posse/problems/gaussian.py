@@ -8,12 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.actions import FiniteActions
-from posse.kernels import standard_normal
-from posse.linalg import random_matrices
-from posse.problems.linear import FiniteLinearTasks
-from posse.problems.parameters import MOST, draw_parameters
-from posse.validation import (
+from posse.core.actions import FiniteActions
+from posse.numerics.checks import (
     Array,
     check_array,
     check_choice,
@@ -21,6 +17,9 @@ from posse.validation import (
     check_positive_definite,
     make_generator,
 )
+from posse.numerics.random import random_matrices, standard_normal
+from posse.problems.linear import FiniteLinearTasks
+from posse.problems.parameters import MOST, draw_parameters
 
 COVARIANCES = ("isotropic", "unit", "random")
 

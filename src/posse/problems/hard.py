@@ -7,17 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from posse.actions import FiniteActions
-from posse.linalg import haar_basis, unit_vectors
+from posse.core.actions import FiniteActions
+from posse.numerics.checks import Array, check_array, check_integer, check_orthonormal, make_generator
+from posse.numerics.random import haar_basis, unit_vectors
 from posse.problems.linear import FiniteLinearTasks
 from posse.problems.parameters import MOST, draw_parameters
-from posse.validation import (
-    Array,
-    check_array,
-    check_integer,
-    check_orthonormal,
-    make_generator,
-)
 
 SAFE_REWARD = 0.2
 # root mean square of what a risky arm of GreedyTrap pays more, or less, than the safe one

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from posse.actions import FiniteActions
-from posse.linalg import span_basis
+from posse.core.actions import FiniteActions
+from posse.numerics.checks import Array, IntArray, check_array, check_choice
+from posse.numerics.linalg import RANK_TOLERANCE
 from posse.problems.noise import NOISE_KINDS, draw_noise
-from posse.validation import Array, IntArray, check_array, check_choice
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,3 +76,16 @@ class FiniteLinearTasks(LinearTasks):
 def scores_of_choice(actions: FiniteActions, choice: IntArray, theta: Array) -> Array:
     """Return <x, theta_t> of the chosen arms, (n, T), with the rounding that the scores of all arms have."""
     return FiniteActions(actions.features(choice)[:, :, None]).scores(theta)[:, :, 0]
+
+
+def span_basis(rows: Array) -> Array:
+    """Return orthonormal columns that span the rows of a matrix (T, d), up to rounding.
+
+    Examples
+    --------
+    >>> span_basis(np.array([[0.0, 3.0], [0.0, 1.0]])).shape
+    (2, 1)
+    """
+    _, values, vectors = np.linalg.svd(rows, full_matrices=False)
+    rank = max(1, int(np.count_nonzero(values > RANK_TOLERANCE * values[0])))
+    return np.ascontiguousarray(vectors[:rank].T)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from posse.kernels import standard_normal
-from posse.validation import Array
+from posse.numerics.checks import Array
+from posse.numerics.random import standard_normal
 
 NOISE_KINDS = ("gaussian", "uniform", "rademacher")
 

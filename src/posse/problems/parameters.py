@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.linalg import haar_basis, unit_vectors
-from posse.validation import Array, IntArray, check_array, check_choice, check_integer
+from posse.numerics.checks import Array, IntArray, check_array, check_choice, check_integer
+from posse.numerics.random import haar_basis, unit_vectors
 
 MOST = 10**9  # beyond this no array could be made
 STRUCTURES = (

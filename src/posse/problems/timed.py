@@ -7,14 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from posse.actions import FiniteActions
-from posse.linalg import haar_basis, unit_vectors
-from posse.problems.gaussian import GaussianProblem
-from posse.problems.linear import scores_of_choice
-from posse.problems.noise import NOISE_KINDS, draw_noise
-from posse.problems.parameters import MOST
-from posse.problems.protocol import Problem, deal_actions
-from posse.validation import (
+from posse.core.actions import FiniteActions
+from posse.core.protocols import Problem, deal_actions
+from posse.numerics.checks import (
     Array,
     IntArray,
     check_array,
@@ -24,6 +19,11 @@ from posse.validation import (
     check_orthonormal,
     make_generator,
 )
+from posse.numerics.random import haar_basis, unit_vectors
+from posse.problems.gaussian import GaussianProblem
+from posse.problems.linear import scores_of_choice
+from posse.problems.noise import NOISE_KINDS, draw_noise
+from posse.problems.parameters import MOST
 
 
 @dataclass(frozen=True, eq=False)

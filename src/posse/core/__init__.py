@@ -1,0 +1,1 @@
+"""What everything is made of: statistics, actions, estimates, and what the parts ask of each other."""

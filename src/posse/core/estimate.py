@@ -1,0 +1,78 @@
+"""What an estimator returns, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from posse.numerics.checks import Array
+from posse.numerics.linalg import triangular_root
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before its gradient vanished."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far an iterative solution can be trusted.
+
+    Attributes
+    ----------
+    objective : float
+        The minimised function at the solution.
+    gradient_norm : float
+        Its gradient there, in units that do not depend on the scale of features or rewards.
+    n_iter : int
+        Iterations that were spent.
+    converged : bool
+        Whether the gradient vanished to the solver's tolerance.
+    """
+
+    objective: float
+    gradient_norm: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Parameters of all tasks, and what the estimator learned on the way.
+
+    Attributes
+    ----------
+    theta : (T, d)
+        One parameter per task.
+    basis : (d, k), optional
+        Orthonormal columns of a shared representation.
+    weights : (T, k), optional
+        Each task's coordinates in it: theta = weights @ basis.T.
+    certificate : Certificate, optional
+        For estimators that iterate.
+    find_root : callable, optional
+        Makes any root (T, d, m) of the tasks' covariances, for estimators that know how uncertain they are.
+    """
+
+    theta: Array
+    basis: Array | None = None
+    weights: Array | None = None
+    certificate: Certificate | None = None
+    find_root: Callable[[], Array] | None = field(default=None, repr=False)
+
+    @cached_property
+    def root(self) -> Array:
+        """Cholesky factors L_t of the tasks' covariances V_t = L_t L_t', (T, d, d); made when asked for."""
+        if self.find_root is None:
+            raise ValueError(
+                "an estimate has a covariance if its estimator gives one, as Ridge, OracleBasis, FactorPrior "
+                "and GaussianPrior do. Got an estimate without."
+            )
+        return triangular_root(self.find_root())
+
+    @property
+    def covariance(self) -> Array:
+        """V_t, how uncertain theta_t is given the data, (T, d, d)."""
+        return np.asarray(self.root @ self.root.mT)

@@ -1,0 +1,258 @@
+"""What a task has seen, in fixed memory: X'X, X'y, y'y and the number of rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posse.numerics.checks import Array, check_array, check_finite, check_integer, check_number
+from posse.numerics.compiled import compiled
+
+# Up to this many features a product of few rows is faster by a loop than by a call to BLAS for each task.
+SMALL = 128
+
+
+@dataclass(frozen=True, eq=False)
+class GramStatistics:
+    """Sufficient statistics of T linear regressions, one per task.
+
+    They add up: the statistics of two blocks of rounds, added, are the statistics of both, with
+    `zeros` as neutral element. No method changes its object; the arrays are read-only.
+
+    Attributes
+    ----------
+    gram : (T, d, d)
+        X_t'X_t.
+    moment : (T, d)
+        X_t'y_t.
+    square : (T,)
+        y_t'y_t.
+    count : (T,)
+        Rounds played, as a total of weights.
+
+    Examples
+    --------
+    >>> x = np.array([[[1.0, 0.0]], [[0.0, 2.0]]])        # 2 rounds, 1 task, 2 features
+    >>> seen = GramStatistics.of(x, np.array([[3.0], [4.0]]))
+    >>> seen.moment
+    array([[3., 8.]])
+    >>> (seen + seen).count
+    array([4.])
+    """
+
+    gram: Array
+    moment: Array
+    square: Array
+    count: Array
+
+    def __post_init__(self) -> None:
+        for name in ("gram", "moment", "square", "count"):
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
+        n_tasks, dim = self.moment.shape
+        for name, shape in (("gram", (n_tasks, dim, dim)), ("square", (n_tasks,)), ("count", (n_tasks,))):
+            if getattr(self, name).shape != shape:
+                raise ValueError(
+                    f"`{name}` of GramStatistics must have shape {shape}. Got {getattr(self, name).shape}."
+                )
+
+    @classmethod
+    def zeros(cls, n_tasks: int, dim: int) -> GramStatistics:
+        """Return the statistics of no data: the neutral element of addition."""
+        check_integer("`n_tasks` of GramStatistics", n_tasks, 1)
+        check_integer("`dim` of GramStatistics", dim, 1)
+        return cls(
+            np.zeros((n_tasks, dim, dim)), np.zeros((n_tasks, dim)), np.zeros(n_tasks), np.zeros(n_tasks)
+        )
+
+    @classmethod
+    def of(cls, features: ArrayLike, rewards: ArrayLike, weights: ArrayLike | None = None) -> GramStatistics:
+        """Summarise n rounds of all tasks.
+
+        Parameters
+        ----------
+        features : (n, T, d)
+            The actions played.
+        rewards : (n, T)
+        weights : (n, T), optional
+            How much each round counts. Zero, or False, marks a task that sat the round out: what
+            its features and rewards then hold does not matter.
+        """
+        x = np.asarray(features, dtype=np.float64)
+        y = np.asarray(rewards, dtype=np.float64)
+        if x.ndim != 3 or y.shape != x.shape[:2]:
+            raise ValueError(
+                "`features` and `rewards` of GramStatistics must have shapes (n, T, d) and (n, T). "
+                f"Got {x.shape} and {y.shape}."
+            )
+        weighted = x
+        count = np.full(x.shape[1], float(x.shape[0]))
+        if weights is not None:
+            w = check_array("`weights` of GramStatistics", weights, x.shape[:2])
+            if w.min() < 0:
+                raise ValueError(f"`weights` of GramStatistics must not be negative. Got {w.min()}.")
+            x = np.where(w[..., None] > 0, x, 0.0)
+            y = np.where(w > 0, y, 0.0)
+            weighted = w[..., None] * x
+            count = w.sum(axis=0)
+        square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
+        found: GramStatistics
+        if 0 < 2 * len(x) <= x.shape[2]:
+            rows = x.copy() if weights is None else np.sqrt(w)[..., None] * x
+            found = RowStatistics(rows, np.einsum("nti,nt->ti", weighted, y), square, count)
+            diagonal = np.einsum("nti,nti->ti", rows, rows)
+        else:
+            by_task = weighted.transpose(1, 2, 0)
+            gram = by_task @ x.transpose(1, 0, 2)
+            found = cls(gram, (by_task @ y.T[:, :, None])[..., 0], square, count)
+            diagonal = np.einsum("tii->ti", gram)
+        # by Cauchy-Schwarz all is finite if the diagonal and the squares are
+        if not (np.isfinite(diagonal).all() and np.isfinite(square).all()):
+            check_finite("`features` of GramStatistics", x)
+            check_finite("`rewards` of GramStatistics", y)
+            largest = max(np.abs(x).max(), np.abs(y).max())
+            raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
+        return found
+
+    @classmethod
+    def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> GramStatistics:
+        """Summarise n rounds in which every task played one action.
+
+        Parameters
+        ----------
+        features : (T, d)
+        n_rounds : int
+        total, square : (T,)
+            Sums of the rewards and of their squares.
+        """
+        gram = n_rounds * features[:, :, None] * features[:, None, :]
+        return cls(gram, total[:, None] * features, square, np.full(len(features), float(n_rounds)))
+
+    @property
+    def n_tasks(self) -> int:
+        """The number of tasks, T."""
+        return int(self.moment.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+        return int(self.moment.shape[1])
+
+    def __add__(self, other: GramStatistics) -> GramStatistics:
+        if self.moment.shape != other.moment.shape:
+            raise ValueError(
+                "statistics to add must have equal numbers of tasks and features. "
+                f"Got {self.moment.shape} and {other.moment.shape}."
+            )
+        return GramStatistics(
+            other._added_to(self.gram),
+            self.moment + other.moment,
+            self.square + other.square,
+            self.count + other.count,
+        )
+
+    def _added_to(self, gram: Array) -> Array:
+        return np.asarray(gram + self.gram)
+
+    def discount(self, factor: float) -> GramStatistics:
+        """Return the same data at `factor` times the weight: 1 keeps all, 0 forgets all."""
+        check_number("`factor` of discount", factor, 0.0, 1.0)
+        return GramStatistics(
+            factor * self.gram, factor * self.moment, factor * self.square, factor * self.count
+        )
+
+    def take(self, tasks: ArrayLike) -> GramStatistics:
+        """Return the statistics of some tasks, given as indices or as a mask, in that order."""
+        index = np.asarray(tasks)
+        if index.ndim != 1 or index.dtype.kind not in "iub":
+            raise ValueError(f"`tasks` must be a list of task indices or a mask. Got {tasks!r}.")
+        if index.dtype.kind == "b" and index.shape != (self.n_tasks,):
+            raise ValueError(f"a mask of tasks must have length n_tasks={self.n_tasks}. Got {index.size}.")
+        if index.dtype.kind != "b" and index.size and not (index.min() >= 0 and index.max() < self.n_tasks):
+            raise ValueError(
+                f"`tasks` must lie in [0, {self.n_tasks - 1}]. Got {index.min()} to {index.max()}."
+            )
+        return GramStatistics(self.gram[index], self.moment[index], self.square[index], self.count[index])
+
+
+class RowStatistics(GramStatistics):
+    """Statistics of few rounds, which keep the rounds themselves; X'X is made when it is asked for.
+
+    An estimate may then be brought up to date by d^2 for each round, instead of being made anew.
+
+    Attributes
+    ----------
+    rows : (n, T, d)
+        X_t, each row times the root of its weight.
+    """
+
+    def __init__(self, rows: Array, moment: Array, square: Array, count: Array) -> None:
+        parts = {"rows": rows, "moment": moment, "square": square, "count": count}
+        for name, values in parts.items():
+            object.__setattr__(self, name, _read_only(values))
+
+    rows: Array
+
+    @cached_property
+    def gram(self) -> Array:
+        """X_t'X_t, (T, d, d)."""
+        n_tasks, dim = self.moment.shape
+        return _read_only(self._added_to(np.zeros((n_tasks, dim, dim))))
+
+    def _added_to(self, gram: Array) -> Array:
+        if self.dim > SMALL:
+            return np.asarray(gram + self.rows.transpose(1, 2, 0) @ self.rows.transpose(1, 0, 2))
+        total = np.empty_like(gram)
+        add_outer_products(gram, self.rows, total)
+        return total
+
+
+def _read_only(values: Array) -> Array:
+    view = np.asarray(values, dtype=np.float64).view()
+    view.setflags(write=False)
+    return view
+
+
+@dataclass(frozen=True, eq=False)
+class MomentTotals:
+    """X'y alone: all that is needed where every direction is played equally often.
+
+    Attributes
+    ----------
+    moment : (T, d)
+    """
+
+    moment: Array
+
+    @classmethod
+    def zeros(cls, n_tasks: int, dim: int) -> MomentTotals:
+        """Return the totals of no data."""
+        return cls(np.zeros((n_tasks, dim)))
+
+    @classmethod
+    def of(cls, features: Array, rewards: Array, weights: Array | None = None) -> MomentTotals:
+        """Summarise n rounds of all tasks; see `GramStatistics.of`."""
+        return cls(GramStatistics.of(features, rewards, weights).moment)
+
+    @classmethod
+    def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> MomentTotals:
+        """Summarise n rounds in which every task played one action; see `GramStatistics.repeated`."""
+        return cls(total[:, None] * features)
+
+    def __add__(self, other: MomentTotals) -> MomentTotals:
+        return MomentTotals(self.moment + other.moment)
+
+
+@compiled
+def add_outer_products(gram: Array, rows: Array, total: Array) -> None:
+    """Fill `total` (T, d, d) with `gram` and the sum of x x' over the rows (n, T, d)."""
+    n_rounds, n_tasks, dim = rows.shape
+    for t in range(n_tasks):
+        for i in range(dim):
+            for j in range(dim):
+                total[t, i, j] = gram[t, i, j] + rows[0, t, i] * rows[0, t, j]
+            for n in range(1, n_rounds):
+                for j in range(dim):
+                    total[t, i, j] += rows[n, t, i] * rows[n, t, j]

@@ -1,0 +1,228 @@
+"""The learned prior: tasks that share as much as their rewards say they do."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
+from posse.core.statistics import GramStatistics
+from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior.posterior import FactorPosterior
+from posse.estimators.factor_prior.ranks import WIDE, learn_prior
+from posse.estimators.factor_prior.search import Found
+from posse.estimators.factor_prior.units import Units
+from posse.estimators.gaussian_prior import GaussianPrior
+from posse.numerics.checks import Array, check_choice, check_finite, check_integer, check_number
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FactorEstimate(Estimate):
+    """An estimate by `FactorPrior`, with the prior that it learned.
+
+    Attributes
+    ----------
+    theta, basis, root, covariance, certificate
+        As in `Estimate`: posterior means, U, and the posterior's covariance, which counts that U is an
+        estimate too. The certificate's objective is minus twice the evidence, up to a constant.
+    spectrum : (k,)
+        l, the prior variance along the columns of the basis, largest first.
+    outside : float
+        tau, the prior variance along all other directions.
+    mean : (d,)
+        mu, the prior mean.
+    noise : float
+        s2, the noise variance of rewards.
+    scales : (T,)
+        omega_t: far below 1 for a task that is unlike the others.
+    evidence : float
+        log p(rewards) under the prior; the scales of heavy tails are integrated out by Laplace's method.
+    """
+
+    spectrum: Array
+    outside: float
+    mean: Array
+    noise: float
+    scales: Array
+    evidence: float
+    model: FactorModel | None = field(default=None, repr=False)
+
+    @property
+    def rank(self) -> int:
+        """The number of shared directions, k."""
+        return len(self.spectrum)
+
+    @property
+    def prior(self) -> GaussianPrior:
+        """What is known of a task that was never seen: N(mu, S), itself an estimator for new tasks."""
+        assert self.basis is not None
+        covariance = self.outside * np.eye(len(self.mean))
+        covariance += (self.basis * (self.spectrum - self.outside)) @ self.basis.T
+        return GaussianPrior(mean=self.mean, covariance=covariance, noise=self.noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorPrior:
+    """Learn across tasks a prior theta_t ~ N(mu, S / omega_t), S = U diag(l) U' + tau (I - UU').
+
+    All of it is learned from the rewards of all tasks, by maximal evidence: k shared directions U and the
+    variances l along them, tau in all others, and the noise. Each task's estimate is then its posterior.
+    tau says how far to trust the representation: at 0 tasks lie in it, as the paper assumes; with no shared
+    direction (k = 0) each task is on its own, with a ridge that all tasks learn together.
+
+    Parameters
+    ----------
+    rank : "auto" or int
+        k. "auto" takes the rank with the largest evidence less a price for its parameters, up to T / 2 or
+        fewer (see `largest_rank`), and stands back to 0 where tasks have nothing in common. A number is
+        taken as it is.
+    mean : "zero" or "learned"
+        mu. A shared mean is also found as one of the shared directions; a mean of its own pays where
+        tasks are much closer to it than it is to 0.
+    degrees : float
+        nu of Student's t, for tails: omega_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
+        spoil the prior for them. Infinity makes tails Gaussian and all omega_t 1. With few tasks tails are
+        lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
+    hard : bool
+        Fix tau = 0 where there are shared directions: no task leaves them.
+
+    Examples
+    --------
+    >>> from posse import GaussianProblem
+    >>> problem = GaussianProblem.draw(n_tasks=40, dim=8, rank=2, covariance="unit", seed=0)
+    >>> offered = problem.actions(100, np.random.default_rng(0))
+    >>> arms = offered.arms[:, :, 0]
+    >>> rewards = np.vecdot(arms, problem.theta) + np.random.default_rng(1).standard_normal((100, 40))
+    >>> estimate = FactorPrior().fit(GramStatistics.of(arms, rewards))
+    >>> estimate.rank
+    2
+    >>> estimate.prior.covariance.shape, estimate.covariance.shape
+    ((8, 8), (40, 8, 8))
+
+    Notes
+    -----
+    The evidence is closed form in each task's eigenbasis, which is found once; L-BFGS climbs it, with the
+    noise variance eliminated, in coordinates of equal curvature. See the page "The learned prior".
+    With one task there is nothing to share: k = 0 whatever the rank. Beyond 4096 tasks so many of them choose
+    the rank, and all refine what they found.
+    """
+
+    rank: int | str = "auto"
+    mean: str = "zero"
+    degrees: float = 3.0
+    hard: bool = False
+
+    gives_covariance = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rank, str):
+            check_choice("`rank` of FactorPrior, if not an integer,", self.rank, ["auto"])
+        else:
+            check_integer("`rank` of FactorPrior", self.rank, 0)
+        check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned"])
+        if self.degrees != np.inf:
+            check_number("`degrees` of FactorPrior", self.degrees, 0.0, open_low=True)
+
+    def fit(self, statistics: GramStatistics) -> FactorEstimate:
+        """Learn the prior and estimate theta of every task; without any data the prior is N(0, I)."""
+        return self._fit(statistics, None)
+
+    def refit(
+        self, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
+    ) -> FactorEstimate:
+        """Learn from new statistics, starting from what an earlier fit to the same tasks found.
+
+        With 256 features or more it takes a few steps and no more; the certificate says if they were enough.
+        """
+        known = previous.model if isinstance(previous, FactorEstimate) else None
+        if known is not None and (len(known.log_scales), len(known.mean)) != statistics.moment.shape:
+            raise ValueError(
+                f"a refit must be to the same tasks and features, {statistics.moment.shape}. "
+                f"Got an estimate of {(len(known.log_scales), len(known.mean))}."
+            )
+        return self._fit(statistics, known)
+
+    def _fit(self, statistics: GramStatistics, known: FactorModel | None) -> FactorEstimate:
+        n_tasks, dim = statistics.n_tasks, statistics.dim
+        if not isinstance(self.rank, str):
+            most = f"min(dim={dim}, n_tasks={n_tasks})"
+            check_integer("`rank` of FactorPrior", self.rank, 0, min(dim, n_tasks), high_name=most)
+        _check_statistics(statistics)
+        if not (statistics.square.any() and statistics.gram.any()):
+            return _nothing_learned(statistics)
+        units = Units.of(statistics)
+        # with few features more threads than one only get in each other's way
+        with _controller().limit(limits=1 if dim < WIDE else None):
+            evidence, found = learn_prior(
+                units.statistics_in(statistics), self, None if known is None else units.model_in(known)
+            )
+        if not found.converged and (known is None or dim < WIDE):
+            warnings.warn(
+                f"FactorPrior did not converge: slope {found.slope:.1e} after {found.n_iter} steps.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return _estimate(evidence, found, units)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return what limits threads; to look for their libraries takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _check_statistics(statistics: GramStatistics) -> None:
+    for name in ("gram", "moment", "square", "count"):
+        values = getattr(statistics, name)
+        if not np.isfinite(values.sum()):
+            check_finite(f"`{name}` of GramStatistics", values)
+    least = float(statistics.count.min())
+    if least < 0 or (statistics.square[statistics.count == 0] != 0).any():
+        raise ValueError(f"`count` of GramStatistics must be positive where there are data. Got {least:g}.")
+
+
+def _estimate(evidence: FactorEvidence, found: Found, units: Units) -> FactorEstimate:
+    model = found.model
+    solved = evidence.solve(model)
+    noise = evidence.noise(solved)
+    ratio = float(np.exp(model.log_ratio))
+    basis, strengths, _ = np.linalg.svd(model.factors, full_matrices=False)
+    posterior = FactorPosterior.of(evidence, model, solved)
+    return FactorEstimate(
+        theta=units.size * evidence.means(model, solved),
+        basis=basis,
+        certificate=Certificate(found.deviance, found.slope, found.n_iter, found.converged),
+        find_root=partial(_root, posterior, units.size),
+        spectrum=units.size**2 * noise * (strengths**2 + ratio),
+        outside=units.size**2 * noise * ratio,
+        mean=units.size * model.mean,
+        noise=float(np.ldexp(noise, 2 * units.rewards)),
+        scales=np.exp(-model.log_scales),
+        evidence=evidence.log_evidence(model, solved) - evidence.total * units.rewards * float(np.log(2.0)),
+        model=units.model_out(model),
+    )
+
+
+def _root(posterior: FactorPosterior, size: float) -> Array:
+    return size * posterior.roots()
+
+
+def _nothing_learned(statistics: GramStatistics) -> FactorEstimate:
+    """Return the posterior under N(0, I): there were no rewards, or they and the features tell nothing."""
+    n_tasks, dim = statistics.n_tasks, statistics.dim
+    estimate = GaussianPrior(mean=np.zeros(dim), covariance=np.eye(dim), noise=1.0).fit(statistics)
+    return FactorEstimate(
+        theta=estimate.theta,
+        basis=np.zeros((dim, 0)),
+        find_root=estimate.find_root,
+        spectrum=np.zeros(0),
+        outside=1.0,
+        mean=np.zeros(dim),
+        noise=1.0,
+        scales=np.ones(n_tasks),
+        evidence=float(-0.5 * statistics.count.sum() * np.log(2 * np.pi)),
+    )

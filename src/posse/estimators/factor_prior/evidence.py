@@ -1,0 +1,344 @@
+"""How likely all rewards are under a factor prior, with every task's parameters integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import gammaln
+
+from posse.core.statistics import GramStatistics
+from posse.estimators.noise import PSEUDO_REWARDS, noise_variance
+from posse.numerics.checks import Array
+from posse.numerics.linalg import LARGEST_SMALL, MANY_SMALL, RANK_TOLERANCE
+
+# The curvature along the scales is a difference of slopes this far apart, on either side.
+SCALE_STEP = 1e-3
+# Tasks are taken together as long as their eigenvectors fit into a processor's cache, in bytes.
+CHUNK_BYTES = 4 * 2**20
+
+
+def chunks(n_tasks: int, dim: int) -> Iterator[slice]:
+    """Return tasks in pieces that are worked on together."""
+    size = max(1, CHUNK_BYTES // (8 * dim**2))
+    return (slice(first, first + size) for first in range(0, n_tasks, size))
+
+
+@dataclass(frozen=True, eq=False)
+class FactorModel:
+    """theta_t ~ N(mu, s2 q_t (F F' + a I)), noise of variance s2; s2 itself is always the likeliest.
+
+    Attributes
+    ----------
+    factors : (d, k)
+        F, the shared directions with their strengths, in units of the noise.
+    log_ratio : float
+        log a: variance outside of the shared directions, in units of the noise. Minus infinity for none.
+    log_scales : (T,)
+        log q_t, by which a task is larger than most: 0 unless tails are heavy.
+    mean : (d,)
+        mu.
+    degrees : float
+        nu: 1/q_t ~ Gamma(nu/2, nu/2). With infinity all q_t are 1.
+    strength : float
+        The variance that entries of F have before the data. Infinity for no opinion.
+    """
+
+    factors: Array
+    log_ratio: float
+    log_scales: Array
+    mean: Array
+    degrees: float = np.inf
+    strength: float = np.inf
+
+    @property
+    def heavy(self) -> bool:
+        """Whether tasks have scales."""
+        return bool(np.isfinite(self.degrees))
+
+    @property
+    def rank(self) -> int:
+        """The number of shared directions, k."""
+        return int(self.factors.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What value, slope and posterior share: of each task, and sums over all of them.
+
+    With g = 1 / (1 + a q D), h = D g, Y = Q'F, p = g Q'(b - G mu), in a task's eigenbasis:
+
+    Attributes
+    ----------
+    weights : (T, k)
+        w = M^-1 Y'p, the tasks' coordinates in F.
+    residual : (T, d)
+        Q r with r = p - q h Y w: the slope of the log likelihood along theta, times s2.
+    inner, inverse : (T, k, k)
+        Y'h Y, and M^-1 with M = I + q Y'h Y.
+    spread : (T,)
+        The sum of h.
+    taken : (T,)
+        How much of it the task's weights take up: q tr(M^-1 Y'h^2 Y).
+    pull : (d, k)
+        The sum of q Q h Y M^-1.
+    misfit : float
+        R, the sum of squares that is left: s2 times the Mahalanobis length of all rewards.
+    log_determinant : float
+        Of the covariance of all rewards, in units of s2.
+    """
+
+    weights: Array
+    residual: Array
+    inner: Array
+    inverse: Array
+    spread: Array
+    taken: Array
+    pull: Array
+    misfit: float
+    log_determinant: float
+
+
+class FactorEvidence:
+    """Statistics of all tasks, prepared so that the evidence of a `FactorModel` costs T d^2 k.
+
+    With G_t = Q_t diag(D) Q_t', decomposed once, everything that a model changes is diagonal or k x k:
+
+        R_t = |y_t - X_t mu|^2 - a q |Q_t'(b_t - G_t mu)|^2_g - q v'M^-1 v,      v = Y'p,
+        log det = sum log(1 + a q D) + log det M,
+        -2 log p(y) = N log(2 pi s2) + sum_t R_t / s2 + sum_t log det.
+
+    Directions in which no task has data drop out. Scales stand at their most likely values, and their
+    density counts. Tasks are taken a chunk at a time, so that beside the eigenvectors memory is small.
+    """
+
+    def __init__(self, statistics: GramStatistics) -> None:
+        self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
+        self.statistics = statistics
+        self.total = float(statistics.count.sum())
+        self.square = float(statistics.square.sum())
+        values, vectors = np.zeros((self.n_tasks, self.dim)), np.zeros(statistics.gram.shape)
+        for tasks in chunks(self.n_tasks, self.dim):
+            gram = statistics.gram[tasks]
+            (live,) = np.nonzero(np.einsum("tii->ti", gram).any(axis=0))
+            last = slice(self.dim - len(live), self.dim)
+            if len(live) == self.dim:
+                values[tasks], vectors[tasks] = np.linalg.eigh(gram)
+            else:
+                values[tasks, last], vectors[tasks, live, last] = np.linalg.eigh(gram[:, live[:, None], live])
+        np.maximum(values, 0.0, out=values)
+        seen = values > RANK_TOLERANCE * values.max(axis=1, keepdims=True)
+        first = self.dim - max(1, int(seen.sum(axis=1).max()))
+        self.values, self.vectors = values[:, first:], vectors[:, :, first:]
+        self.moment = np.vecmat(statistics.moment, self.vectors)
+
+    @cached_property
+    def unit(self) -> float:
+        """The mean eigenvalue of one round's x x': what features' size is measured by."""
+        return float(self.values.sum() / (self.total * self.dim))
+
+    @cached_property
+    def resolution(self) -> float:
+        """The error of a where it is 0: what is far below could as well be 0."""
+        return float(np.sqrt(2.0 * self.n_tasks / self.dim) / (self.unit * self.total))
+
+    @cached_property
+    def pooled(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the mean of all G_t."""
+        values, vectors = np.linalg.eigh(self.statistics.gram.mean(axis=0))
+        return np.maximum(values, 0.0), vectors
+
+    def start(self) -> FactorModel:
+        """Return the model of no shared direction, of mean 0 and with the ratio that two moments ask for.
+
+        E y'y = n s2 + a s2 tr G and E b'b = s2 tr G + a s2 tr G^2. Where these have no positive solution the
+        signal is taken to be as strong as the noise.
+        """
+        trace, trace_square = float(self.values.sum()), float(np.vdot(self.values, self.values))
+        length = float(np.vdot(self.moment, self.moment))
+        signal = length * self.total - self.square * trace
+        noise = self.square * trace_square - length * trace
+        ratio = signal / noise if min(signal, noise) > 0.0 else 1.0 / self.unit
+        return FactorModel(
+            np.zeros((self.dim, 0)), float(np.log(ratio)), np.zeros(self.n_tasks), np.zeros(self.dim)
+        )
+
+    def solve(self, model: FactorModel) -> Solved:
+        """Return what follows from a model."""
+        n_tasks, dim, rank = self.n_tasks, self.dim, model.rank
+        weights, residual = np.empty((n_tasks, rank)), np.empty((n_tasks, dim))
+        inner, inverse = np.empty((n_tasks, rank, rank)), np.empty((n_tasks, rank, rank))
+        sums, taken, pull = np.empty(n_tasks), np.empty(n_tasks), np.zeros((rank, dim))
+        misfit, log_determinant = self.square, 0.0
+        turned, all_scales = np.ascontiguousarray(model.factors.T), np.exp(model.log_scales)
+        shifted, identity = bool(model.mean.any()), np.eye(rank)
+        for tasks in chunks(self.n_tasks, self.dim):
+            values, vectors, moment = self.values[tasks], self.vectors[tasks], self.moment[tasks]
+            scales = all_scales[tasks, None]
+            if shifted:
+                mean = np.vecmat(model.mean, vectors)
+                misfit -= float(np.vdot(mean, 2.0 * moment - values * mean))
+                moment = moment - values * mean
+            ratio = np.exp(model.log_ratio) * scales
+            gain = ratio * values
+            damping = 1.0 / (1.0 + gain)
+            spread, small = values * damping, moment * damping
+            factors = turned @ vectors
+            damped = spread[:, None] * factors
+            np.matmul(factors, damped.mT, out=inner[tasks])
+            inverse[tasks], log_inner = inverse_and_log_determinant(
+                identity + scales[..., None] * inner[tasks]
+            )
+            projected = np.matvec(factors, small)
+            weights[tasks] = np.matvec(inverse[tasks], projected)
+            misfit -= float(np.vdot(ratio * moment, small) + np.vdot(scales * projected, weights[tasks]))
+            log_determinant += float(np.log1p(gain).sum() + log_inner.sum())
+            sums[tasks] = spread.sum(axis=1)
+            parts = np.empty((len(values), rank + 1, values.shape[1]))
+            np.matmul(inverse[tasks], damped, out=parts[:, :rank])
+            taken[tasks] = scales[:, 0] * np.einsum("tki,tki->t", parts[:, :rank], damped)
+            parts[:, rank] = small - scales * np.vecmat(weights[tasks], damped)
+            parts = parts @ vectors.mT
+            residual[tasks] = parts[:, rank]
+            pull += (scales[:, 0] @ parts.reshape(len(parts), -1)).reshape(rank + 1, dim)[:rank]
+        return Solved(
+            weights, residual, inner, inverse, sums, taken, pull.T, max(misfit, 0.0), log_determinant
+        )
+
+    def noise(self, solved: Solved) -> float:
+        """Return the likeliest noise variance."""
+        return self._least_noise + solved.misfit / (self.total + PSEUDO_REWARDS)
+
+    @cached_property
+    def _least_noise(self) -> float:
+        """The noise variance of a perfect fit."""
+        return float(noise_variance(np.zeros(1), np.array([self.square]), np.array([self.total]))[0])
+
+    def log_likelihood(self, solved: Solved) -> float:
+        """Return log p(y | q) at the likeliest noise variance."""
+        noise = self.noise(solved)
+        constant = self.total * np.log(2 * np.pi * noise)
+        return float(-0.5 * (constant + solved.misfit / noise + solved.log_determinant))
+
+    def log_scale_density(self, model: FactorModel) -> float:
+        """Return the log density of all log q_t; 0 where tails are Gaussian."""
+        if not model.heavy:
+            return 0.0
+        half = 0.5 * model.degrees
+        exponents = half * (model.log_scales + np.exp(-model.log_scales))
+        return float(self.n_tasks * (half * np.log(half) - gammaln(half)) - exponents.sum())
+
+    def log_evidence(self, model: FactorModel, solved: Solved | None = None) -> float:
+        """Return log p(y), with the scales integrated out by Laplace's method if tails are heavy."""
+        solved = self.solve(model) if solved is None else solved
+        value = self.log_likelihood(solved) + self.log_scale_density(model)
+        if model.heavy:
+            above, below = (
+                self.deviance(replace(model, log_scales=model.log_scales + step))[1].log_scales
+                for step in (SCALE_STEP, -SCALE_STEP)
+            )
+            curvature = np.maximum((above - below) / (4.0 * SCALE_STEP), 1e-3)
+            value += 0.5 * float(np.log(2.0 * np.pi / curvature).sum())
+        return value
+
+    def deviance(self, model: FactorModel, solved: Solved | None = None) -> tuple[float, FactorModel]:
+        """Return the function that fitting minimises, and its slope in the form of a model.
+
+        It is -2 log p(y, q, F), up to a constant, with the noise variance at its best.
+        """
+        solved = self.solve(model) if solved is None else solved
+        scales = np.exp(model.log_scales)
+        noise = self.noise(solved)
+        value = (self.total + PSEUDO_REWARDS) * np.log(noise) + solved.log_determinant
+        leaning = solved.residual.T @ (scales[:, None] * solved.weights)
+        by_factor = 2.0 * (solved.pull - leaning / noise)
+        outside, inside = self._freedoms(model, solved)
+        ratio = np.exp(model.log_ratio) * scales
+        by_ratio = outside - ratio * np.vecdot(solved.residual, solved.residual) / noise
+        by_scale = by_ratio + inside - scales * np.vecdot(solved.weights, solved.weights) / noise
+        if model.heavy:
+            value -= 2.0 * self.log_scale_density(model)
+            by_scale += model.degrees * (1.0 - np.exp(-model.log_scales))
+        value += float(np.sum(model.factors**2)) / model.strength
+        by_factor += 2.0 * model.factors / model.strength
+        by_mean = -2.0 / noise * solved.residual.sum(axis=0)
+        return float(value), FactorModel(by_factor, float(by_ratio.sum()), by_scale, by_mean)
+
+    def freedom(self, model: FactorModel, solved: Solved) -> Array:
+        """Return how many of its d parameters each task learns from its own data, (T,)."""
+        outside, inside = self._freedoms(model, solved)
+        return np.asarray(outside + inside)
+
+    def _freedoms(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
+        """Return the same outside of F and inside, (T,) each: how log det grows with log q."""
+        ratio = np.exp(model.log_ratio + model.log_scales)
+        return ratio * (solved.spread - solved.taken), model.rank - np.einsum("tii->t", solved.inverse)
+
+    def curvatures(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
+        """Return how tasks' deviances curve along log a, and how the rest of them along log q, (T,) each.
+
+        Both are expected over rewards. The first is the sum of (a q h)^2, less the weights' share of it.
+        """
+        gain = np.exp(model.log_ratio + model.log_scales)[:, None] * self.values
+        free = 1.0 - np.divide(
+            solved.taken, solved.spread, out=np.zeros_like(solved.taken), where=solved.spread > 0
+        )
+        _, inside = self._freedoms(model, solved)
+        return free * np.sum((gain / (1.0 + gain)) ** 2, axis=1), model.degrees + inside
+
+    def means(self, model: FactorModel, solved: Solved) -> Array:
+        """Return each task's posterior mean, (T, d)."""
+        scales = np.exp(model.log_scales)[:, None]
+        theta = np.exp(model.log_ratio) * scales * solved.residual
+        theta += (scales * solved.weights) @ model.factors.T
+        return np.asarray(model.mean + theta)
+
+    def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
+        """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
+
+        Half of the deviance's expected curvature is sum_t q K_t kron (q w w' / s2), where K_t is Q h Q' less
+        what the task's own weights take up, q Q h Y M^-1 Y'h Q'. Here Q h Q' stands at what the pooled
+        statistics would make of it, times the share of its trace outside of F that the weights leave.
+        """
+        shares = np.exp(2.0 * model.log_scales) * self._left(model, solved) / self.noise(solved)
+        between = (shares[:, None] * solved.weights).T @ solved.weights
+        values, _ = self.pooled
+        return values / (1.0 + np.exp(model.log_ratio) * values), np.asarray(between)
+
+    def _left(self, model: FactorModel, solved: Solved) -> Array:
+        """Return how much of each task's information outside of F its weights leave, from 0 to 1, (T,)."""
+        per_length = np.linalg.pinv(model.factors.T @ model.factors)
+        outside = solved.spread - np.sum(solved.inner * per_length, axis=(1, 2))
+        inside = np.sum((solved.inner @ solved.inverse) * per_length, axis=(1, 2))
+        left = solved.spread - solved.taken - inside
+        share = np.divide(left, outside, out=np.zeros_like(left), where=outside > 0)
+        return np.asarray(np.clip(share, 0.0, 1.0))
+
+
+def inverse_and_log_determinant(matrices: Array) -> tuple[Array, Array]:
+    """Return the inverses (n, k, k) and log determinants (n,) of positive definite matrices (n, k, k).
+
+    For many of small size Gauss-Jordan steps on all at once are faster than a LAPACK call for each.
+
+    Examples
+    --------
+    >>> inverse, log_determinant = inverse_and_log_determinant(np.array([[[4.0, 0.0], [0.0, 0.5]]]))
+    >>> inverse
+    array([[[0.25, 0.  ],
+            [0.  , 2.  ]]])
+    >>> np.exp(log_determinant)
+    array([2.])
+    """
+    rank = matrices.shape[-1]
+    if rank > LARGEST_SMALL or len(matrices) < MANY_SMALL:
+        return np.asarray(np.linalg.inv(matrices)), np.asarray(np.linalg.slogdet(matrices)[1])
+    swept, pivots = matrices.transpose(1, 2, 0).copy(), np.empty((rank, len(matrices)))
+    for j in range(rank):
+        pivots[j] = swept[j, j]
+        row = swept[j] / pivots[j]
+        swept -= row[:, None] * swept[j]
+        swept[j] = swept[:, j] = row
+        swept[j, j] = -1.0 / pivots[j]
+    return np.ascontiguousarray(0.0 - swept.transpose(2, 0, 1)), np.log(pivots).sum(axis=0)

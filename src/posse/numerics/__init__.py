@@ -1,0 +1,1 @@
+"""Array types and checks, linear algebra and compiled loops that several rooms need."""

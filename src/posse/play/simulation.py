@@ -1,0 +1,347 @@
+"""One run: a problem deals rounds, policies play them, regret is counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
+
+from posse.core.protocols import FollowsTheta, Policy, Problem, StaticProblem
+from posse.core.statistics import GramStatistics
+from posse.numerics.checks import Array, BoolArray, IntArray, check_choice, check_integer
+from posse.play.dealing import Chunk, deal_exact, deal_rounds, generator, rounds_at_once
+from posse.play.exact import ExactBlock, ExactRounds
+from posse.problems import GaussianProblem
+
+# How rounds are played; see `simulate_all`.
+PATHS = ("auto", "exact", "contexts")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """The regret of one policy in one run.
+
+    Attributes
+    ----------
+    rounds : (m,)
+        Checkpoints, as numbers of rounds played.
+    regret : (m, T)
+        Cumulative regret of each task at each checkpoint.
+    seconds : float
+        Time to deal the rounds, added to the time to play them; the two overlap on two cores.
+    path : "exact" or "contexts"
+        How the rounds were played.
+    """
+
+    rounds: IntArray
+    regret: Array
+    seconds: float
+    path: str
+    last_update: Callable[[], Any]
+
+    @cached_property
+    def state(self) -> Any:
+        """What the policy knows at the end, its last block included; that update is made when asked for.
+
+        An error, if the run was made without `final_state`.
+        """
+        with threadpool_limits(limits=1):
+            return self.last_update()
+
+    @property
+    def regret_per_task(self) -> Array:
+        """Mean over tasks of the cumulative regret, (m,)."""
+        return np.asarray(self.regret.mean(axis=1))
+
+    def __repr__(self) -> str:
+        final = f"{self.regret_per_task[-1]:.6g} after {self.rounds[-1]} rounds"
+        return f"<Trace of {self.regret.shape[1]} tasks: regret per task {final}>"
+
+
+def simulate(
+    problem: Problem,
+    policy: Policy,
+    *,
+    horizon: int,
+    seed: int,
+    checkpoints: ArrayLike | None = None,
+    path: str = "auto",
+    final_state: bool = True,
+) -> Trace:
+    """Play one policy for `horizon` rounds. See `simulate_all`, of which this is the case of one.
+
+    Examples
+    --------
+    >>> from posse import GaussianProblem, MLinGreedy
+    >>> problem = GaussianProblem.draw(n_tasks=10, dim=8, rank=2, seed=0)
+    >>> trace = simulate(problem, MLinGreedy(rank=2), horizon=500, seed=0)
+    >>> trace.regret.shape[1], int(trace.rounds[-1])
+    (10, 500)
+    """
+    (trace,) = simulate_all(
+        problem,
+        {"": policy},
+        horizon=horizon,
+        seed=seed,
+        checkpoints=checkpoints,
+        path=path,
+        final_state=final_state,
+    ).values()
+    return trace
+
+
+def simulate_all(
+    problem: Problem,
+    policies: Mapping[str, Policy],
+    *,
+    horizon: int,
+    seed: int,
+    checkpoints: ArrayLike | None = None,
+    path: str = "auto",
+    final_state: bool = True,
+) -> dict[str, Trace]:
+    """Play several policies on the same rounds: the same actions on offer, the same noise.
+
+    The seed is split into three streams, for actions, noise and the policies' own draws. Rounds are
+    dealt once, in chunks, and every policy plays each chunk before the next but one is dealt, so memory
+    does not grow with the horizon. On the same path, what a policy does depends neither on its company
+    nor on the machine's number of cores: to the last bit.
+
+    Where action sets never change (`StaticProblem`) nothing is dealt. A policy that plays one action
+    through a block gets the block's noise as a total, drawn from the same stream, so policies share
+    noise only as far as their blocks agree.
+
+    Parameters
+    ----------
+    problem : Problem
+    policies : mapping of names to policies
+    horizon : int
+        N, the number of rounds.
+    seed : int
+    checkpoints : (m,) integers, optional
+        Rounds after which to record regret; the horizon is always among them. By default about 30,
+        evenly spaced on a logarithmic scale.
+    path : {"auto", "exact", "contexts"}
+        "contexts" draws the features of every arm. "exact" draws two numbers for each instead, and then the
+        statistics of whole blocks: the same in law, many times faster, for `GaussianProblem` and policies
+        that are greedy throughout. Policies then meet the same mean rewards and the same noise; how wrong
+        an estimate is about an arm is drawn once for all of them, along the direction in which each errs.
+        "auto" is exact where all policies allow it.
+    final_state : bool
+        Whether the traces can be asked for the state after the last round. If regret is all that matters, the
+        statistics of the last block, which no later round is played by, need not be made.
+
+    Returns
+    -------
+    dict of Trace
+        One per policy, under its name.
+    """
+    check_integer("`horizon`", horizon, 1, 10**12)
+    check_integer("`seed`", seed, 0)
+    if not isinstance(policies, Mapping) or any(isinstance(policy, type) for policy in policies.values()):
+        raise ValueError(f"`policies` must be a mapping of names to policies. Got {policies!r}.")
+    marks = default_checkpoints(horizon) if checkpoints is None else check_checkpoints(checkpoints, horizon)
+    check_choice("`path`", path, PATHS)
+    actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
+    with threadpool_limits(limits=1):
+        players = {
+            name: _Player(problem, policy, horizon, marks, generator(policy_seed), final_state)
+            for name, policy in policies.items()
+        }
+        obstacle = _obstacle_to_exact(problem, players) if path != "contexts" else path
+        if path == "exact" and obstacle is not None:
+            raise ValueError(
+                f'`path` must not be "exact" unless a GaussianProblem is played greedily. Got {obstacle}.'
+            )
+        dealing = 0.0
+        if obstacle is None and isinstance(problem, GaussianProblem):
+            for exact, seconds in deal_exact(problem, horizon, actions_seed, noise_seed):
+                dealing += seconds
+                for player in players.values():
+                    player.play_exact(problem, exact)
+        elif isinstance(problem, StaticProblem):
+            for player in players.values():
+                player.play_alone(problem, generator(actions_seed), generator(noise_seed))
+        else:
+            for chunk in deal_rounds(problem, horizon, actions_seed, noise_seed):
+                dealing += chunk.seconds
+                for player in players.values():
+                    player.play(chunk)
+    played = "exact" if obstacle is None else "contexts"
+    return {name: player.trace(dealing, played) for name, player in players.items()}
+
+
+def default_checkpoints(horizon: int) -> IntArray:
+    """Return about 30 rounds from 1 to the horizon, evenly spaced on a logarithmic scale."""
+    return np.unique(np.round(np.geomspace(1, horizon, 30)).astype(np.intp))
+
+
+def check_checkpoints(checkpoints: ArrayLike, horizon: int) -> IntArray:
+    """Return the checkpoints sorted, the horizon among them, or say which lies outside the run."""
+    marks = np.unique(np.append(np.asarray(checkpoints), horizon))
+    if marks.dtype.kind not in "iu" or marks[0] < 1 or marks[-1] > horizon:
+        raise ValueError(
+            f"`checkpoints` must be whole rounds in [1, horizon={horizon}]. Got {checkpoints!r}."
+        )
+    return marks.astype(np.intp)
+
+
+def _obstacle_to_exact(problem: Problem, players: Mapping[str, _Player]) -> str | None:
+    """Return what keeps these policies from being played without contexts; None if nothing does."""
+    if type(problem) is not GaussianProblem:  # what derives from it may deal other arms
+        return type(problem).__name__
+    for player in players.values():
+        if player.theta() is None or player.policy.statistics is not GramStatistics:
+            return repr(player.policy)
+    return None
+
+
+class _Player:
+    """A policy in the middle of a run."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy,
+        horizon: int,
+        marks: IntArray,
+        rng: np.random.Generator,
+        final_state: bool,
+    ) -> None:
+        blocks = policy.blocks(horizon, problem.n_tasks, problem.dim)
+        if sum(blocks) != horizon or min(blocks) < 1:
+            raise ValueError(f"blocks of {policy!r} must be positive and add up to {horizon}. Got {blocks}.")
+        self.problem, self.policy, self.rng, self.marks = problem, policy, rng, marks
+        self.block_ends = iter(np.cumsum(blocks).tolist())
+        self.block_end: int = next(self.block_ends)
+        self.nothing = policy.statistics.zeros(problem.n_tasks, problem.dim)
+        self.statistics = self.nothing
+        self.state = policy.init(problem.n_tasks, problem.dim)
+        self.regret = np.zeros(problem.n_tasks)
+        self.recorded: list[Array] = []
+        self.seconds = 0.0
+        self.final_state = final_state
+        self.played = 0
+        self.exact: ExactBlock | None = None
+
+    def play(self, chunk: Chunk) -> None:
+        """Play a chunk, and learn where a block ends."""
+        clock = time.perf_counter()
+        start, done, n_rounds = chunk.start, 0, chunk.actions.n_rounds
+        while done < n_rounds:
+            stop = min(n_rounds, self.block_end - start)
+            offered = chunk.actions.rounds(done, stop)
+            choice = self.policy.select(self.state, offered, self.rng)
+            means = self.problem.mean_rewards(offered, choice)
+            if self._learns:
+                rewards = self.problem.rewards(means, chunk.noise[done:stop])
+                self._keep(self.policy.statistics.of(offered.features(choice), rewards, offered.active))
+            self._record(start + done, chunk.best[done:stop] - means, offered.active)
+            self._learn_at(start + stop)
+            done = stop
+        self.seconds += time.perf_counter() - clock
+
+    def play_exact(self, problem: GaussianProblem, chunk: ExactRounds) -> None:
+        """Play a chunk of rounds of which only coordinates are known, and learn where a block ends."""
+        clock = time.perf_counter()
+        done, n_rounds = 0, len(chunk.noise)
+        while done < n_rounds:
+            if self.exact is None:
+                theta = self.theta()
+                assert theta is not None
+                self.exact = ExactBlock(problem, theta, self.block_end - self.played)
+            stop = min(n_rounds, done + self.block_end - self.played)
+            self._record(self.played, self.exact.play(chunk.rounds(done, stop)), None)
+            self.played += stop - done
+            if self.played == self.block_end < self.marks[-1]:
+                self.statistics = self.exact.statistics(self.rng)
+                self.exact = None
+            self._learn_at(self.played)
+            done = stop
+        self.seconds += time.perf_counter() - clock
+
+    def theta(self) -> Array | None:
+        """Return the theta that is maximised through the block, if the policy plays so."""
+        policy = self.policy
+        if not isinstance(policy, FollowsTheta):
+            return None
+        # a class that chooses in its own way, and inherited how its parent follows theta, does not
+        chooses, follows = (
+            next(kind for kind in type(policy).__mro__ if name in vars(kind))
+            for name in ("select", "theta_of")
+        )
+        return policy.theta_of(self.state) if issubclass(follows, chooses) else None
+
+    def play_alone(
+        self, problem: StaticProblem, actions_rng: np.random.Generator, noise_rng: np.random.Generator
+    ) -> None:
+        """Play all rounds of a problem whose action sets never change, blocks of one action in one step."""
+        clock = time.perf_counter()
+        done, horizon = 0, int(self.marks[-1])
+        best = problem.best_rewards(problem.actions(1, actions_rng))[0]
+        while done < horizon:
+            left = self.block_end - done
+            # at least two rounds, so that a choice of length one means one action for the whole block
+            offered = problem.actions(min(left, max(2, rounds_at_once(problem))), actions_rng)
+            choice = self.policy.select(self.state, offered, self.rng)
+            features = offered.features(choice)
+            means = problem.mean_rewards(offered, choice)
+            if len(choice) == 1:
+                total, square = problem.noise_totals(left, noise_rng)
+                rewards = left * means[0] + total
+                squares = left * means[0] ** 2 + 2 * means[0] * total + square
+                self._keep(self.policy.statistics.repeated(features[0], left, rewards, squares))
+                self._record(done, np.broadcast_to(best - means, (left, len(best))), None)
+                done += left
+            else:
+                rewards = problem.rewards(means, problem.noise(offered.n_rounds, noise_rng))
+                self._keep(self.policy.statistics.of(features, rewards))
+                self._record(done, best - means, None)
+                done += offered.n_rounds
+            self._learn_at(done)
+        self.seconds += time.perf_counter() - clock
+
+    @property
+    def _learns(self) -> bool:
+        """Whether somebody will ask what this block had to tell."""
+        return self.final_state or self.block_end < self.marks[-1]
+
+    def _keep(self, seen: Any) -> None:
+        # large statistics are worth not adding to zeros
+        self.statistics = seen if self.statistics is self.nothing else self.statistics + seen
+
+    def _learn_at(self, done: int) -> None:
+        if done == self.block_end < self.marks[-1]:
+            self.state = self.policy.update(self.state, self.statistics)
+            self.statistics = self.nothing
+            self.block_end = next(self.block_ends, self.block_end)
+
+    def _record(self, start: int, regret: Array, active: BoolArray | None) -> None:
+        if active is not None:
+            regret = np.where(active, regret, 0.0)
+        for mark in self.marks[(self.marks > start) & (self.marks <= start + len(regret))]:
+            self.recorded.append(self.regret + _total(regret[: mark - start]))
+        self.regret = self.regret + _total(regret)
+
+    def trace(self, dealing: float, path: str) -> Trace:
+        """Return the record of the run; `dealing` is the time it took to deal the rounds."""
+        return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, path, self._last_update)
+
+    def _last_update(self) -> Any:
+        if not self.final_state:
+            raise ValueError("a run must have `final_state=True` to be asked for its state. Got False.")
+        if self.exact is not None:
+            self.statistics = self.exact.statistics(self.rng)
+        return self.policy.update(self.state, self.statistics)
+
+
+def _total(regret: Array) -> Array:
+    """Return the sum over rounds; in one step where all rounds are one and the same."""
+    constant = len(regret) > 0 and regret.strides[0] == 0
+    return np.asarray(len(regret) * regret[0] if constant else regret.sum(axis=0))

@@ -1,0 +1,291 @@
+"""The benchmark suite: named scenarios, each one problem that a good policy must cope with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from posse.lab.grid import Experiment
+from posse.lab.results import relative_regrets
+
+HORIZON = 10_000
+SHARED = ("shared-greedy", "shared-thompson", "shared-ucb")
+INDEPENDENT = ("independent-greedy", "independent-thompson", "independent-ucb")
+NO_ORACLE = (*SHARED, "mlingreedy", *INDEPENDENT)
+FINITE = (*NO_ORACLE, "oracle-greedy", "oracle-thompson")
+SPHERE = (
+    "shared-greedy",
+    "shared-thompson",
+    "e2tc",
+    "e2tc-spectral",
+    "pege",
+    "independent-greedy",
+    "independent-thompson",
+    "oracle-thompson",
+    "oracle-commit",
+)
+IMAGES = (
+    "shared-greedy",
+    "shared-thompson",
+    "mlingreedy",
+    "independent-greedy",
+    "independent-thompson",
+    "naive",
+)
+# The algorithms of the paper, one for each kind of action set.
+PAPERS = ("mlingreedy", "e2tc")
+SYMBOLS = {
+    "dim": "d",
+    "rank": "k",
+    "n_tasks": "T",
+    "n_arms": "K",
+    "n_directions": "m",
+    "n_classes": "classes",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One problem of the suite, and the policies that are compared on it.
+
+    Attributes
+    ----------
+    name : str
+    group : str
+        Where it stands in the picture.
+    title : str
+    reason : str
+        One sentence: what is hard about it, or interesting.
+    experiment : Experiment
+        Of exactly one cell.
+    """
+
+    name: str
+    group: str
+    title: str
+    reason: str
+    experiment: Experiment
+
+    def __post_init__(self) -> None:
+        found = len(self.experiment.cells)
+        if found != 1:
+            raise ValueError(f"`experiment` of Scenario must have exactly one cell. Got {found}.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is played, by the symbols of the paper where it has them."""
+        (cell,) = self.experiment.cells
+        parameters = {SYMBOLS.get(name, name): value for name, value in cell.items()}
+        return {"problem": self.experiment.problem, **parameters, "N": self.experiment.horizon}
+
+    @property
+    def paper(self) -> str | None:
+        """The algorithm of the paper that is played, if one is."""
+        return next((name for name in PAPERS if name in self.experiment.policies), None)
+
+
+def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return `relative_regrets` of some scenarios, under each other.
+
+    Parameters
+    ----------
+    scenarios : iterable of Scenario
+    tables : mapping
+        The long table of each scenario, under the name of its experiment.
+    """
+    return pl.concat(
+        relative_regrets(tables[scenario.experiment.name]).select(
+            pl.lit(scenario.group).alias("group"),
+            pl.lit(scenario.name).alias("scenario"),
+            pl.lit(scenario.title).alias("title"),
+            pl.all(),
+        )
+        for scenario in scenarios
+    )
+
+
+def headlines(scenario: Scenario, data: pl.DataFrame) -> dict[str, dict[str, Any] | None]:
+    """Return the rows of `compare_scenarios` that sum a scenario up, by what they stand for."""
+    rows = {row["policy"]: row for row in data.filter(scenario=scenario.name).to_dicts()}
+    first = next(iter(rows.values()))
+    chosen = {
+        "best independent": first["best_independent"],
+        **{name: name for name in SHARED},
+        "the paper's": scenario.paper,
+        "oracle": first["best_oracle"],
+    }
+    return {heading: rows.get(policy) for heading, policy in chosen.items()}
+
+
+def _scenario(
+    name: str,
+    title: str,
+    reason: str,
+    *,
+    group: str,
+    problem: str,
+    policies: tuple[str, ...] = FINITE,
+    **cell: Any,
+) -> Scenario:
+    experiment = Experiment(
+        name=f"compare_{name.replace('-', '_')}",
+        problem=problem,
+        cells=(cell,),
+        policies=policies,
+        horizon=HORIZON,
+    )
+    return Scenario(name=name, group=group, title=title, reason=reason, experiment=experiment)
+
+
+def _gaussian(name: str, title: str, reason: str, *, group: str, **cell: Any) -> Scenario:
+    sizes = {"dim": 20, "rank": 2, "n_tasks": 50, "n_arms": 5}
+    return _scenario(name, title, reason, group=group, problem="gaussian", **{**sizes, **cell})
+
+
+def _hard(name: str, title: str, reason: str, *, policies: tuple[str, ...] = FINITE, **cell: Any) -> Scenario:
+    sizes = {"dim": 20, "rank": 2, "n_tasks": 50}
+    return _scenario(
+        name, title, reason, group="contexts and time", problem=name, policies=policies, **sizes, **cell
+    )
+
+
+def _sphere(name: str, n_tasks: int, reason: str) -> Scenario:
+    return _scenario(
+        name,
+        f"{n_tasks} tasks on the sphere",
+        reason,
+        group="infinite actions",
+        problem="ellipsoid",
+        policies=SPHERE,
+        dim=10,
+        rank=2,
+        n_tasks=n_tasks,
+    )
+
+
+_ALL = (
+    _gaussian(
+        "few-tasks",
+        "10 tasks of rank 2",
+        "Ten tasks have little to tell each other: does sharing pay as early as this?",
+        group="low rank",
+        n_tasks=10,
+    ),
+    _gaussian(
+        "many-tasks",
+        "50 tasks of rank 2",
+        "The home ground of sharing: many tasks, and a representation of two dimensions in twenty.",
+        group="low rank",
+    ),
+    _gaussian(
+        "high-rank-few",
+        "10 tasks of rank 5",
+        "The representation has more than half as many unknowns as all tasks together have on their own.",
+        group="low rank",
+        dim=30,
+        rank=5,
+        n_tasks=10,
+    ),
+    _gaussian(
+        "high-rank-many",
+        "100 tasks of rank 5",
+        "A larger representation, and tasks enough to learn it.",
+        group="low rank",
+        dim=30,
+        rank=5,
+        n_tasks=100,
+    ),
+    _gaussian(
+        "unrelated-few",
+        "10 unrelated tasks",
+        "Nothing is shared, so whoever shares by force pays for it; MLinGreedy is told the rank 2.",
+        group="other structures",
+        n_tasks=10,
+        structure="unrelated",
+    ),
+    _gaussian(
+        "unrelated",
+        "50 unrelated tasks",
+        "Nothing is shared, and many tasks are more to be misled by; MLinGreedy is told the rank 2.",
+        group="other structures",
+        structure="unrelated",
+    ),
+    _gaussian(
+        "outliers",
+        "one outlier in five",
+        "Every fifth task has nothing to do with the representation that the others share.",
+        group="other structures",
+        structure="outliers",
+    ),
+    _gaussian(
+        "approximate",
+        "nearly of rank 2",
+        "Beside the shared part of length 1 each task has one of its own, of length 0.3.",
+        group="other structures",
+        structure="approximate",
+    ),
+    _gaussian(
+        "common-mean",
+        "around a common mean",
+        "The tasks share a point rather than a subspace, and differ from it in all directions; MLinGreedy is "
+        "told the rank 2.",
+        group="other structures",
+        structure="common-mean",
+    ),
+    _hard(
+        "late",
+        "half of the tasks join late",
+        "Half of the tasks join at round 2000: can a newcomer use what the others have learned?",
+        n_arms=5,
+        share=0.5,
+        join=2000,
+    ),
+    _hard(
+        "moving",
+        "a representation that turns",
+        "The representation turns by 0.1 radians every 1000 rounds, so that old rounds mislead; there is no "
+        "oracle.",
+        policies=(*NO_ORACLE, "shared-forgetful", "independent-forgetful"),
+        n_arms=5,
+        turn=0.1,
+    ),
+    _hard(
+        "fixed-arms",
+        "arms that never change",
+        "Greedy play that has settled on an arm learns nothing about the others.",
+        n_arms=10,
+    ),
+    _hard(
+        "narrow",
+        "three directions per task",
+        "A task has three numbers to learn, and sees too little to show the representation by itself.",
+        n_arms=5,
+        n_directions=3,
+    ),
+    _hard(
+        "trap",
+        "a trap for greedy play",
+        "A good arm that was unlucky looks worse than the safe one, and greedy play never tries it again.",
+    ),
+    _sphere("sphere-few", 10, "Exploring has a price in every round, and ten tasks have little to share."),
+    _sphere(
+        "sphere", 50, "Every direction must be explored on purpose, at a price that fifty tasks can share."
+    ),
+    _sphere("sphere-many", 200, "So many tasks that the representation costs each of them almost nothing."),
+    _scenario(
+        "digits",
+        "pairs of digits",
+        "Images: no linear predictor is exact, and no true representation is there to be told.",
+        group="images",
+        problem="digits",
+        policies=IMAGES,
+        n_classes=5,
+        scaling="norm",
+    ),
+)
+
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})

@@ -1,0 +1,1 @@
+"""Pictures and pages: described once as data, drawn by matplotlib or by Bokeh."""
