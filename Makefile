@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 OUT ?= results
 
-.PHONY: setup reproduce test lint docs gallery bench bench-peers clean help
+.PHONY: setup reproduce test lint docs numbers gallery bench bench-peers clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -14,7 +14,8 @@ setup: $(VENV)/.installed  ## make .venv and install posse into it
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"  # the first that knows dependency groups
+	$(BIN)/python -m pip install --quiet --group dev --editable ".[all]"
 	@touch $@
 	@echo "Installed. Type 'source $(BIN)/activate' once, or write $(BIN)/posse."
 
@@ -34,6 +35,9 @@ lint: setup      ## ruff, mypy, import layers
 docs: setup      ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
+
+numbers: setup   ## run the code of all pages, and write what it prints into them
+	OPENBLAS_CORETYPE=Haswell $(BIN)/python docs/pages.py
 
 gallery: setup   ## draw docs/gallery from its stored results; OUT=... takes those of a full run first
 	$(BIN)/python docs/gallery/build.py $(if $(filter file,$(origin OUT)),,$(OUT))

@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from posse.paper import ellipsoid_claims
+from posse.paper import figures_5_6 as sphere
 from posse.paper.claims import final_regrets
-from posse.paper.finite_claims import (
+from posse.paper.figures_1_2 import (
     advantage_grows_with_tasks,
     advantage_shrinks_with_rank,
+    posse_beats_paper,
     stronger_baseline,
 )
 
@@ -18,7 +19,7 @@ Advantage = Callable[[int, int], float]
 
 
 def make_table(
-    advantage: Advantage, alone: float = 200.0, seeds: int = 6, noise: float = 1.0
+    advantage: Advantage, alone: float = 200.0, ours: float = 100.0, seeds: int = 6, noise: float = 1.0
 ) -> pl.DataFrame:
     rng = np.random.default_rng(0)
     rows = []
@@ -30,6 +31,7 @@ def make_table(
                     "naive": 400.0 + common,
                     "mlingreedy": 400.0 + common - advantage(rank, n_tasks) + noise * rng.standard_normal(),
                     "independent-greedy": alone + common,
+                    "shared-greedy": ours + common,
                 }
                 for policy, regret in final.items():
                     for moment, share in ((5, 0.5), (10, 1.0)):
@@ -87,6 +89,13 @@ def test_the_stronger_baseline_is_counted_cell_by_cell() -> None:
     assert stronger_baseline(make_table(lambda k, T: 250.0)).verdict == "holds"
 
 
+@pytest.mark.parametrize(("ours", "verdict"), [(100.0, "holds"), (150.0, "undecided"), (180.0, "fails")])
+def test_posse_beside_the_paper(ours: float, verdict: str) -> None:
+    claim = posse_beats_paper(make_table(lambda k, T: 250.0, ours=ours, noise=0.5))
+    assert (claim.verdict, claim.source) == (verdict, "posse")
+    assert f"its regret is {1 - ours / 150:.0%} below MLinGreedy's" in claim.reading
+
+
 Regret = Callable[[str, int], float]
 TASKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
@@ -117,32 +126,49 @@ def upside_down(policy: str, n_tasks: int) -> float:
 
 def test_claims_of_the_sphere_are_decided_by_their_truth() -> None:
     decisions = (
-        ellipsoid_claims.regret_falls_with_tasks,
-        ellipsoid_claims.regret_flattens,
-        ellipsoid_claims.few_tasks_lose,
-        ellipsoid_claims.spectral_lowers_regret,
+        sphere.regret_falls_with_tasks,
+        sphere.regret_flattens,
+        sphere.few_tasks_lose,
+        sphere.spectral_lowers_regret,
     )
     for decide in decisions:
         assert decide(sphere_table(like_the_paper)).verdict == "holds"
         assert decide(sphere_table(upside_down)).verdict == "fails"
         assert decide(sphere_table(like_the_paper, seeds=1)).verdict == "undecided"
-    falls = ellipsoid_claims.regret_falls_with_tasks(sphere_table(lambda policy, T: -7.0 * np.log2(T)))
+    falls = sphere.regret_falls_with_tasks(sphere_table(lambda policy, T: -7.0 * np.log2(T)))
     assert [item.estimate for item in falls.evidence] == pytest.approx([-7.0] * 4, abs=0.1)
-    loses = ellipsoid_claims.few_tasks_lose(sphere_table(like_the_paper))
+    loses = sphere.few_tasks_lose(sphere_table(like_the_paper))
     assert loses.evidence[2].estimate == pytest.approx(250 + 6000 / np.sqrt(10) - 1800, abs=0.3)
-    best = ellipsoid_claims.best_exponent(sphere_table(like_the_paper))
+    best = sphere.best_exponent(sphere_table(like_the_paper))
     assert best.verdict == "holds"
 
     def swapped(policy: str, n_tasks: int) -> float:
         return like_the_paper({"e2tc": "e2tc-2", "e2tc-2": "e2tc"}.get(policy, policy), n_tasks)
 
-    assert ellipsoid_claims.best_exponent(sphere_table(swapped)).verdict == "fails"
+    assert sphere.best_exponent(sphere_table(swapped)).verdict == "fails"
     assert "At 9 of 9 values of T" in best.reading
-    flat = ellipsoid_claims.regret_flattens(sphere_table(like_the_paper))
-    assert "with c = 0.5 (settled)" in flat.reading
-    saved = ellipsoid_claims.spectral_lowers_regret(sphere_table(like_the_paper))
+    saved = sphere.spectral_lowers_regret(sphere_table(like_the_paper))
     assert saved.tally == (9, 0)
     assert [item.where for item in saved.evidence][:2] == ["T = 10", "T = 20"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 5.0])
+def test_help_is_bounded_only_where_the_curve_levels_off(noise: float) -> None:
+    """A curve that falls like 1 / sqrt(T) for ever fails; what levels off is found with its level."""
+
+    def for_ever(policy: str, n_tasks: int) -> float:
+        return float(12_000 / np.sqrt(n_tasks))
+
+    assert sphere.regret_flattens(sphere_table(for_ever, noise=noise)).verdict == "fails"
+    flat = sphere.regret_flattens(sphere_table(like_the_paper, noise=noise))
+    assert flat.verdict == "holds"
+    points = np.array(TASKS, dtype=float)
+    levels, falls, worst = sphere.levels_off(points, (250 + 6000 / np.sqrt(points))[None])
+    assert (levels[0], falls[0]) == pytest.approx((250.0, 6000.0))
+    assert worst < 1e-9
+    if noise < 1:
+        assert "levels off at a = 250" in flat.reading
+    assert sphere.regret_flattens(sphere_table(like_the_paper, seeds=1)).verdict == "undecided"
 
 
 def test_claims_across_ranks() -> None:
@@ -150,10 +176,10 @@ def test_claims_across_ranks() -> None:
         return like_the_paper(policy, n_tasks) * (1.0 if policy == "pege" else 1.5)
 
     tables = {"fig6": sphere_table(like_the_paper, rank=2), "fig5": sphere_table(worse, rank=3)}
-    assert ellipsoid_claims.larger_for_smaller_rank(tables).verdict == "holds"
-    assert ellipsoid_claims.pege_ignores_rank(tables).verdict == "holds"
+    assert sphere.larger_for_smaller_rank(tables).verdict == "holds"
+    assert sphere.pege_ignores_rank(tables).verdict == "holds"
     swapped = {"fig6": tables["fig5"], "fig5": tables["fig6"]}
-    assert ellipsoid_claims.larger_for_smaller_rank(swapped).verdict == "fails"
+    assert sphere.larger_for_smaller_rank(swapped).verdict == "fails"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +191,7 @@ def test_no_difference_is_a_claim_that_must_be_shown(shift: float, noise: float,
         "fig6": sphere_table(like_the_paper, rank=2, noise=noise),
         "fig5": sphere_table(lambda policy, T: like_the_paper(policy, T) + shift, rank=3, noise=noise),
     }
-    assert ellipsoid_claims.pege_ignores_rank(tables).verdict == expected
+    assert sphere.pege_ignores_rank(tables).verdict == expected
 
 
 def test_the_tasks_that_it_takes_to_win() -> None:
@@ -176,6 +202,6 @@ def test_the_tasks_that_it_takes_to_win() -> None:
         return 100.0 if policy == "pege" else 100.0 + height - (np.log2(n_tasks) - np.log2(np.sqrt(20 * 50)))
 
     regrets = final_regrets(sphere_table(crossing, noise=0.0))
-    assert ellipsoid_claims.doublings_to_win(regrets, "e2tc") == pytest.approx([np.log2(np.sqrt(1000))] * 5)
-    assert ellipsoid_claims.doublings_to_win(regrets, "e2tc-2") == pytest.approx([np.log2(5000)] * 5)
-    assert ellipsoid_claims.doublings_to_win(regrets, "e2tc-0.5") == pytest.approx([np.log2(10)] * 5)
+    assert sphere.doublings_to_win(regrets, "e2tc") == pytest.approx([np.log2(np.sqrt(1000))] * 5)
+    assert sphere.doublings_to_win(regrets, "e2tc-2") == pytest.approx([np.log2(5000)] * 5)
+    assert sphere.doublings_to_win(regrets, "e2tc-0.5") == pytest.approx([np.log2(10)] * 5)

@@ -13,8 +13,14 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
+import posse
 from posse.cli import app
-from posse.paper.registry import FIGURES
+from posse.cli.console import in_options
+from posse.lab.engines import Workers
+from posse.lab.grid import Progress
+from posse.paper.figure import Figure
+from posse.paper.reproduce import reproduce
+from tables import FIGURES, experiment_of
 
 SMALL = ["--dim", "5", "--rank", "2", "--tasks", "4", "--arms", "3", "--rounds", "60", "--jobs", "1"]
 
@@ -67,38 +73,54 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policy", "mlingredy"], "Got 'mlingredy'. Did you mean 'mlingreedy'?"),
-        (["--problem", "gausian"], "Got 'gausian'. Did you mean 'gaussian'?"),
+        (
+            ["--policy", "mlingredy"],
+            "--policy must be a known name. Got 'mlingredy'. Did you mean 'mlingreedy'? Known are",
+        ),
+        (
+            ["--problem", "gausian"],
+            "--problem must be a known name. Got 'gausian'. Did you mean 'gaussian'? Known are gaussian,",
+        ),
         (
             ["--rank", "9"],
-            "`rank` of GaussianProblem must be an integer in [1, min(dim=5, n_tasks=4)=4]. Got 9.",
+            "--rank must be an integer in [1, min(dim=5, tasks=4)=4]. Got 9.",
         ),
         (
             ["--policy-rank", "5"],
-            "`rank` of FactorPrior must be an integer in [0, min(dim=5, n_tasks=4)=4]. Got 5.",
+            "--policy-rank must be an integer in [0, min(dim=5, tasks=4)=4]. Got 5.",
         ),
-        (["--policy-rank", "0"], "Got 0."),
+        (["--policy-rank", "0"], "--policy-rank must be an integer of at least 1. Got 0."),
+        (["--policy-rank", "two"], "--policy-rank must be auto or a whole number. Got 'two'."),
         (["--rounds", "0"], "--rounds must be an integer of at least 1. Got 0."),
-        (["--tasks", "0"], "`n_tasks` of GaussianProblem must be an integer in [1, 1000000000]. Got 0."),
+        (["--tasks", "0"], "--tasks must be an integer in [1, 1000000000]. Got 0."),
         (["--seeds", "0"], "--seeds must be an integer of at least 1. Got 0."),
         (
             ["--arms", "100000000000000000000"],
-            "`n_arms` of GaussianProblem must be an integer in [1, 1000000000].",
+            "--arms must be an integer in [1, 1000000000].",
         ),
         (["--condition", "2"], "--condition is not an option of --problem gaussian, which has --dim, --rank"),
         (
             ["--problem", "ellipsoid"],
             "--arms is not an option of --problem ellipsoid, which has --dim, --rank",
         ),
-        (["--policy", "pege"], "PEGE plays ellipsoids, infinite action sets. Got FiniteActions."),
+        (
+            ["--policy", "pege"],
+            "PEGE is made for ellipsoids, and the problem gaussian has finite action sets. Got the policy",
+        ),
         (["--jobs", "0"], "--jobs must be an integer of at least 1. Got 0."),
-        (["--engine", "dusk"], "engine must be one of local, dask. Got 'dusk'. Did you mean 'dask'?"),
+        (
+            ["--engine", "dusk"],
+            "--engine must be a known name. Got 'dusk'. Did you mean 'dask'? Known are local, dask.",
+        ),
         (
             ["--address", "localhost:8786"],
-            "address is for the engine dask, which is not used. Got 'localhost:8786'.",
+            "--address is for the engine dask, which is not used. Got 'localhost:8786'.",
         ),
-        (["--engine", "dask", "--address", "localhost"], "address must be HOST:PORT, such as 10.0.0.5:8786."),
-        (["--noise", "cauchy"], "Got 'cauchy'."),
+        (
+            ["--engine", "dask", "--address", "localhost"],
+            "--address must be HOST:PORT, such as 10.0.0.5:8786.",
+        ),
+        (["--noise", "cauchy"], "--noise must be one of gaussian, uniform, rademacher. Got 'cauchy'."),
         (["--plot", "picture.txt"], "--plot must end in one of .png, .svg, .pdf. Got 'picture.txt'."),
         (["--plot", "no-such-folder/a.png"], "--plot must lie in a folder that exists."),
     ],
@@ -150,6 +172,7 @@ def test_ellipsoids_from_the_command() -> None:
 )
 def test_hard_problems_from_the_command(problem: str, option: list[str]) -> None:
     small = ["--problem", problem, "--dim", "5", "--tasks", "4", "--rounds", "60"]
+    small += ["--join", "30"] if problem == "late" else []
     policies = ["--policy", "independent-greedy"]
     assert regrets(*small, *option, *policies) != regrets(*small, *policies)
     for other in ("gaussian", "ellipsoid"):
@@ -172,59 +195,83 @@ def test_short_runs_are_drawn_too(tmp_path: Path) -> None:
     assert "--plot must be a file. Got the folder" in folder.stderr
 
 
-def small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_tasks_must_join_in_time() -> None:
+    late = run("simulate", "--problem", "late", "--rounds", "60", "--tasks", "4", "--dim", "5")
+    assert late.exit_code == 2
+    assert "--join must be below the number of rounds, 60, or nobody joins. Got 1000." in late.stderr
+
+
+def test_settings_are_said_of_policies_that_heed_them() -> None:
+    images = ("simulate", "--problem", "digits", "--classes", "3", "--rounds", "30", "--seeds", "1")
+    shown = run(*images, "--policy", "independent-greedy", "--jobs", "1").stdout
+    assert "scaling norm" in shown
+    for setting in ("prior_rank", "policy_rank", "penalty"):
+        assert setting not in shown
+    everything = run(*SMALL_SIMULATION, "--policy", "naive", "--policy", "shared-greedy").stdout
+    assert "prior_rank auto" in everything
+    assert "policy_rank" not in everything
+
+
+def test_a_message_names_options_that_the_command_has() -> None:
+    message = (
+        "`n_arms` of FixedArms must be at least 1, and `depth` of Sea, too: min(n_tasks=4, dim=2). Got 0."
+    )
+    expected = "--arms must be at least 1, and `depth` of Sea, too: min(tasks=4, dim=2). Got 0."
+    assert in_options(message, ["--arms", "--tasks"]) == expected
+
+
+SMALL_SIMULATION = ("simulate", *SMALL, "--seeds", "1")
+
+
+def small(name: str) -> Figure:
     cells = tuple({"dim": 5, "rank": k, "n_tasks": T, "n_arms": 3} for k in (1, 2) for T in (3, 5))
-    small = {
-        name: replace(FIGURES[name], experiment=replace(FIGURES[name].experiment, cells=cells, horizon=50))
-        for name in ("fig1", "fig2")
-    }
-    monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
-    monkeypatch.setattr("posse.paper.report.FIGURES", small)
+    return replace(FIGURES[name], study=replace(experiment_of(FIGURES[name]), cells=cells, horizon=50))
 
 
-def test_reproduce_writes_everything_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_figures(monkeypatch)
-    result = run("reproduce", "fig2", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
-    assert result.exit_code == 0, result.output
+def test_reproducing_writes_everything_it_promises(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    report = reproduce([small("fig2")], seeds=2, out=tmp_path, known=(), on_progress=seen.append)
+    assert report.path == tmp_path / "report.html"
     assert {p.name for p in tmp_path.iterdir()} == {"fig2", "claims.json", "report.html"}
     assert {p.name for p in (tmp_path / "fig2").iterdir()} == {
         "runs", "results.parquet", "manifest.json",
         "regret-by-tasks.png", "regret-by-tasks.svg", "regret-by-round.png", "regret-by-round.svg",
     }  # fmt: skip
     assert pl.read_parquet(tmp_path / "fig2" / "results.parquet")["seed"].n_unique() == 2
-    assert str(tmp_path / "report.html") in result.stdout
-    assert "advantage of MLinGreedy" in result.stdout
+    assert [state.runs for state in seen] == list(range(9))
+    assert any("advantage of MLinGreedy" in claim.statement for claim in report.claims["fig2"])
 
 
-def test_the_page_keeps_the_figures_of_earlier_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_figures(monkeypatch)
-    for name, seeds in (("fig2", "3"), ("fig1", "2")):
-        result = run("reproduce", name, "--seeds", seeds, "--jobs", "1", "--out", str(tmp_path))
-        assert result.exit_code == 0, result.output
-    assert list(json.loads((tmp_path / "claims.json").read_text())) == ["fig1", "fig2"]
-    page = (tmp_path / "report.html").read_text()
+def test_the_page_keeps_the_figures_of_earlier_calls(tmp_path: Path) -> None:
+    first, second = small("fig1"), small("fig2")
+    reproduce([second], seeds=3, out=tmp_path, known=(first, second))
+    both = reproduce([first], seeds=2, out=tmp_path, workers=Workers(jobs=2), known=(first, second))
+    assert list(json.loads((tmp_path / "claims.json").read_text())) == list(both.claims) == ["fig1", "fig2"]
+    page = both.path.read_text()
     assert "posse reproduce fig1 --seeds 2" in page
     assert "posse reproduce fig2 --seeds 3" in page
     (tmp_path / "fig2" / "manifest.json").write_text("{}")
-    run("reproduce", "fig1", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
-    assert list(json.loads((tmp_path / "claims.json").read_text())) == ["fig1"]
+    assert list(reproduce([first], seeds=2, out=tmp_path, known=(first, second)).claims) == ["fig1"]
 
 
-def test_full_and_quick_are_numbers_of_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_figures(monkeypatch)
-    monkeypatch.setattr("posse.cli.reproduce.QUICK_SEEDS", 1)
-    monkeypatch.setattr("posse.cli.reproduce.FULL_SEEDS", 3)
-    for option, seeds in (("--quick", 1), ("--full", 3)):
-        result = run("reproduce", "fig1", option, "--jobs", "1", "--out", str(tmp_path))
-        assert result.exit_code == 0, result.output
-        assert pl.read_parquet(tmp_path / "fig1" / "results.parquet")["seed"].n_unique() == seeds
+@pytest.mark.slow
+def test_the_command_separates_the_papers_claims_from_our_questions(tmp_path: Path) -> None:
+    result = run("reproduce", "fig6", "--seeds", "1", "--jobs", "2", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    papers, ours = map(result.stdout.index, ("Claims of the paper", "Questions of ours"))
+    assert papers < result.stdout.index("c = 1.5 the fall flattens") < ours
+    assert ours < result.stdout.index("less regret with the tasks' own")
+    assert "Of 4 claims of the paper 0 hold, 0 fail, 4 are undecided." in result.stdout
+    assert "Of 1 question of ours 0 hold, 0 fail, 1 is undecided." in result.stdout
+    assert result.stdout.count("in the stored run of 20 seeds: ") == 5
+    assert str(tmp_path / "report.html") in result.stdout
+    assert "fig6, 1 seeds: 9/9 runs, 100% of the work" in result.stderr
 
 
-def test_reproduce_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_figures(monkeypatch)
+def test_reproduce_names_what_is_wrong(tmp_path: Path) -> None:
     unknown = run("reproduce", "fig11", "--out", str(tmp_path / "a"))
     assert unknown.exit_code == 2
-    assert "Got 'fig11'. Did you mean 'fig1'?" in unknown.stderr
+    assert "figure must be a known name. Got 'fig11'. Did you mean 'fig1'? Known are fig1," in unknown.stderr
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").write_text("")
     blocked = run("reproduce", "fig1", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "file"))
@@ -232,10 +279,12 @@ def test_reproduce_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Error:" in blocked.stderr
     assert str(tmp_path / "file") in blocked.stderr
     (tmp_path / "b" / "fig1").mkdir(parents=True)
-    (tmp_path / "b" / "fig1" / "manifest.json").write_text('{"format": 1, "parameters": {"horizon": 7}}')
-    other = run("reproduce", "fig1", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "b"))
-    assert other.exit_code == 1
-    assert "holds results of other parameters" in other.stderr
+    for number, reason in ((1, "holds results of format 1"), (2, "holds results of other parameters")):
+        manifest = {"format": number, "parameters": {"horizon": 7}}
+        (tmp_path / "b" / "fig1" / "manifest.json").write_text(json.dumps(manifest))
+        other = run("reproduce", "fig1", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "b"))
+        assert other.exit_code == 1
+        assert reason in other.stderr
 
 
 def test_ctrl_c_says_that_work_is_kept(tmp_path: Path) -> None:
@@ -272,9 +321,18 @@ def test_list_and_version_and_help_teach() -> None:
         "high-rank-many",
     ):
         assert name in listed
-    assert run("--version").stdout.startswith("posse 0.")
+    assert run("--version").stdout == f"posse {posse.__version__}\n"
     assert "same command goes on" in run("reproduce", "--help").stdout
-    assert "For example: posse simulate" in run("simulate", "--help").stdout
+    taught = run("simulate", "--help").stdout
+    assert "For example: posse simulate" in taught
+    for panel in ("The problem", "The policies", "How it runs", "What comes out"):
+        assert panel in taught
+    narrow = CliRunner().invoke(app, ["simulate", "--help"], env={"COLUMNS": "80", "TERM": "dumb"}).stdout
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "20 seeds per setting, or 5" in run("reproduce", "--help").stdout
+    unknown = run("simulat")
+    assert unknown.exit_code == 2
+    assert "simulate" in unknown.stderr
 
 
 def test_an_exponent_without_its_policy_is_refused() -> None:

@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from posse.cli import app
-from posse.lab.grid import Run
-from posse.lab.registry import POLICIES
-from posse.lab.results import is_independent, is_oracle, relative_regrets
-from posse.suite import SCENARIOS, compare_scenarios
-from posse.viz.plots import STYLES, draw_comparison, save
+from posse.lab.registry import POLICIES, label_of
+from posse.suite import SCENARIOS, Scenario, compare, compare_scenarios, relative_regrets
+from posse.suite.compare import XLABEL, family_of, lane_rows
+from posse.viz.lanes import draw_lanes
+from posse.viz.still import save
 
 T_975_ONE = 12.706204736432095  # Student's t with 1 degree of freedom
 
@@ -82,12 +82,15 @@ def test_what_has_no_ratio_is_null() -> None:
     assert alone.select("best_independent", "to_independent").row(0) == (None, None)
 
 
-def test_names_say_who_is_independent_and_who_an_oracle() -> None:
-    assert {name for name in POLICIES if is_oracle(name)} == {
-        "oracle-greedy", "oracle-thompson", "oracle-commit",
-    }  # fmt: skip
-    assert {"pege", "naive", "independent-forgetful"} <= set(filter(is_independent, POLICIES))
-    assert not any(map(is_independent, ("shared-ucb", "mlingreedy", "e2tc", "random", "oracle-greedy")))
+def test_families_say_who_is_independent_and_who_an_oracle() -> None:
+    members: dict[str, set[str]] = {}
+    for name in POLICIES:
+        members.setdefault(family_of(name), set()).add(name)
+    assert members["oracles"] == {"oracle-greedy", "oracle-thompson", "oracle-commit"}
+    assert {"pege", "naive", "independent-forgetful"} <= members["each task alone"]
+    assert not members["each task alone"] & {"shared-ucb", "mlingreedy", "e2tc", "random", "oracle-greedy"}
+    assert members["posse"] == {name for name in POLICIES if name.startswith("shared-")}
+    assert family_of("somebody's own") == "others"
 
 
 def suite_data(seeds: int) -> pl.DataFrame:
@@ -103,47 +106,54 @@ def suite_data(seeds: int) -> pl.DataFrame:
 
 def test_the_picture_has_all_rows_and_their_intervals(tmp_path: Path) -> None:
     data = suite_data(3)
-    figure = draw_comparison(data, "title")
+    figure = draw_lanes(lane_rows(data), "title", XLABEL)
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
     for scenario in SCENARIOS.values():
         assert {scenario.name, scenario.title, scenario.group} <= set(texts)
+    drawn: list[tuple[str, float, float, float]] = []
     heights: list[float] = []
     for bars in axes.containers:
-        (policy,) = (name for name in STYLES if POLICIES[name].label == bars.get_label())
-        expected = data.filter(policy=policy)
         points, _, (lines,) = bars
-        np.testing.assert_allclose(points.get_xdata().astype(float), expected["to_independent"].to_numpy())
-        ends = np.array([segment[:, 0] for segment in lines.get_segments()])
-        np.testing.assert_allclose(ends[:, 0], expected["to_independent_low"].to_numpy())
-        np.testing.assert_allclose(ends[:, 1], expected["to_independent_high"].to_numpy())
+        (segment,) = lines.get_segments()
+        drawn.append((str(bars.get_label()), float(points.get_xdata()[0]), *segment[:, 0]))
         heights += list(points.get_ydata())
+    columns = ("policy", "to_independent", "to_independent_low", "to_independent_high")
+    expected = [(label_of(policy), *numbers) for policy, *numbers in data.select(columns).rows()]
+    assert sorted(label for label, *_ in drawn) == sorted(label for label, *_ in expected)
+    np.testing.assert_allclose(
+        sorted(numbers for _, *numbers in drawn), sorted(numbers for _, *numbers in expected)
+    )
     assert len(heights) == len(set(heights)) == data.height
     save(figure, tmp_path / "comparison.png")
 
 
 @pytest.mark.parametrize("regret", [2.0, 0.0])
-def test_one_seed_and_no_ratio_are_drawn_too(regret: float, tmp_path: Path) -> None:
+def test_one_seed_no_ratio_and_a_stranger_are_drawn_too(regret: float, tmp_path: Path) -> None:
     scenario = SCENARIOS["moving"]
-    tables = {scenario.experiment.name: make_table({"shared-ucb": [1.0], "independent-ucb": [regret]})}
-    save(draw_comparison(compare_scenarios([scenario], tables), "title"), tmp_path / "comparison.svg")
+    table = make_table({"shared-ucb": [1.0], "independent-ucb": [regret], "a stranger's": [3.0]})
+    data = compare_scenarios([scenario], {scenario.experiment.name: table})
+    figure = draw_lanes(lane_rows(data), "title", XLABEL)
+    save(figure, tmp_path / "comparison.svg")
     ElementTree.parse(tmp_path / "comparison.svg")
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"a stranger's", "others"} <= set(labels)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenarios_can_be_played(name: str) -> None:
     scenario = SCENARIOS[name]
     (cell,) = scenario.experiment.cells
-    Run(scenario.experiment, cell, 0).check()
+    scenario.experiment.check(cell)
     assert scenario.name == name
     assert scenario.experiment.name == f"compare_{name.replace('-', '_')}"
     assert scenario.experiment.horizon == 10_000
     assert set(scenario.experiment.policies) <= set(POLICIES)
-    assert any(map(is_independent, scenario.experiment.policies))
-    assert any(map(is_oracle, scenario.experiment.policies)) == (name not in ("moving", "digits"))
-    assert len({STYLES[policy] for policy in scenario.experiment.policies}) == len(
-        scenario.experiment.policies
-    )
+    families = {family_of(policy) for policy in scenario.experiment.policies}
+    assert "each task alone" in families
+    assert ("oracles" in families) == (name not in ("moving", "digits"))
+    styles = {POLICIES[policy].style for policy in scenario.experiment.policies}
+    assert len(styles) == len(scenario.experiment.policies)
 
 
 def test_scenarios_have_one_cell() -> None:
@@ -153,38 +163,26 @@ def test_scenarios_have_one_cell() -> None:
         replace(scenario, experiment=two)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "200", "TERM": "dumb"})
-
-
-@pytest.fixture
-def small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {}
-    for name in ("few-tasks", "moving"):
-        experiment = SCENARIOS[name].experiment
-        cell = {**experiment.cells[0], "dim": 5, "n_tasks": 4}
-        small[name] = replace(SCENARIOS[name], experiment=replace(experiment, cells=(cell,), horizon=50))
-    monkeypatch.setattr("posse.cli.compare.SCENARIOS", small)
+def small(name: str) -> Scenario:
+    experiment = SCENARIOS[name].experiment
+    cell = {**experiment.cells[0], "dim": 5, "n_tasks": 4}
+    return replace(SCENARIOS[name], experiment=replace(experiment, cells=(cell,), horizon=50))
 
 
 def run_files(out: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in out.glob("*/runs/*.parquet")}
 
 
-@pytest.mark.usefixtures("small_suite")
-def test_the_command_from_end_to_end(tmp_path: Path) -> None:
-    first = run("few-tasks", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
-    assert first.exit_code == 0, first.output
-    assert re.search(r"few-tasks +independent( +\d+\.\d\d){5}", first.stdout)
-    assert re.search(r"\w+( +\d+\.\d\d-\d+\.\d\d){5}", first.stdout)
-    assert str(tmp_path / "comparison.html") in first.stdout
+def test_a_suite_grows_and_plays_nothing_twice(tmp_path: Path) -> None:
+    few, moving = small("few-tasks"), small("moving")
+    known = (few, moving)
+    first = compare([few], seeds=2, out=tmp_path, known=known)
+    assert [scenario.name for scenario in first.scenarios] == ["few-tasks"]
     played = run_files(tmp_path)
-    both = run("--seeds", "1", "--jobs", "1", "--out", str(tmp_path))
-    assert both.exit_code == 0, both.output
-    assert re.search(r"moving +independent( +\d+\.\d\d){4} +-", both.stdout)
-    more = run("few-tasks", "--seeds", "3", "--jobs", "1", "--out", str(tmp_path))
-    assert more.exit_code == 0, more.output
-    assert "moving" not in more.stdout
+    both = compare([few, moving], seeds=1, out=tmp_path, known=known)
+    assert both.data["n_seeds"].unique().to_list() == [1]
+    more = compare([few], seeds=3, out=tmp_path, known=known)
+    assert [scenario.name for scenario in more.scenarios] == ["few-tasks", "moving"]
     after = run_files(tmp_path)
     assert len(after) == 4
     assert {path: after[path] for path in played} == played
@@ -195,7 +193,7 @@ def test_the_command_from_end_to_end(tmp_path: Path) -> None:
     data = pl.read_csv(tmp_path / "comparison.csv")
     seeds = data.select("scenario", "n_seeds").unique().sort("scenario").rows()
     assert seeds == [("few-tasks", 3), ("moving", 1)]
-    page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
+    page = more.path.read_text(encoding="utf-8")
     for name in ("few-tasks", "moving"):
         assert SCENARIOS[name].reason in page
         assert f'id="{name}"' in page
@@ -205,23 +203,28 @@ def test_the_command_from_end_to_end(tmp_path: Path) -> None:
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
 
 
-@pytest.mark.usefixtures("small_suite")
-def test_full_and_quick_are_numbers_of_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("posse.cli.compare.QUICK_SEEDS", 1)
-    monkeypatch.setattr("posse.cli.compare.FULL_SEEDS", 2)
-    for option, seeds in (("--quick", 1), ("--full", 2)):
-        result = run("moving", option, "--jobs", "1", "--out", str(tmp_path))
-        assert result.exit_code == 0, result.output
-        assert pl.read_csv(tmp_path / "comparison.csv")["n_seeds"].unique().to_list() == [seeds]
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["compare", *arguments], env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+@pytest.mark.slow
+def test_the_command_from_end_to_end(tmp_path: Path) -> None:
+    first = run("few-tasks", "--seeds", "2", "--jobs", "2", "--out", str(tmp_path))
+    assert first.exit_code == 0, first.output
+    assert re.search(r"few-tasks +independent( +\d+\.\d\d){5}", first.stdout)
+    assert re.search(r"\w+( +\d+\.\d\d-\d+\.\d\d){5}", first.stdout)
+    assert str(tmp_path / "comparison.html") in first.stdout
+    assert "few-tasks, 2 seeds: 2/2 runs, 100% of the work" in first.stderr
 
 
 def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
     unknown = run("few-task", "--out", str(tmp_path / "a"))
     assert unknown.exit_code == 2
-    assert "scenario must be one of few-tasks, many-tasks" in unknown.stderr
-    assert "Got 'few-task'. Did you mean 'few-tasks'?" in unknown.stderr
+    expected = "scenario must be a known name. Got 'few-task'. Did you mean 'few-tasks'? Known are few-tasks,"
+    assert expected in unknown.stderr
     assert not os.listdir(tmp_path)
-    assert run("--seeds", "0").exit_code == 2
+    assert "--seeds must be an integer of at least 1. Got 0." in run("--seeds", "0").stderr
     taught = run("--help").stdout
     assert "For example: posse compare few-tasks unrelated" in taught
     assert "same command goes on" in taught
+    assert "20 seeds per scenario, or 3" in taught

@@ -11,7 +11,9 @@ from posse import (
     At,
     DoublyExponential,
     Estimate,
+    FactorPrior,
     FiniteActions,
+    GaussianPrior,
     GaussianProblem,
     GramStatistics,
     IndependentGreedy,
@@ -21,6 +23,7 @@ from posse import (
     NaiveGreedy,
     OracleBasis,
     OracleCommit,
+    OracleGreedy,
     PairedMoments,
     Random,
     Ridge,
@@ -29,6 +32,7 @@ from posse import (
 from posse.core.protocols import Estimator, Problem
 from posse.lab.registry import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
 from posse.numerics.checks import Array, IntArray
+from posse.policies import Learning
 from posse.testing import DIM, N_TASKS, check_estimator, check_policy, check_problem
 
 ESTIMATORS: list[Estimator] = [
@@ -40,6 +44,11 @@ ESTIMATORS: list[Estimator] = [
     LowRank(rank=2),
     LowRank(rank=DIM),
     LowRank(rank=2, penalty=0.5),
+    FactorPrior(),
+    FactorPrior(rank=0),
+    FactorPrior(rank=2, mean="learned"),
+    FactorPrior(rank=1, hard=True, degrees=np.inf),
+    GaussianPrior(mean=np.ones(DIM), covariance=np.diag([1.0, 0.5, 0.1, 0.0]), noise=0.5),
 ]
 
 
@@ -54,7 +63,7 @@ def test_policies(name: str, memory: str | float) -> None:
     problem = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
     policy = POLICIES[name].build(problem, PolicyOptions(rank=2))
     check_policy(policy)
-    if isinstance(policy, LearningPolicy):
+    if isinstance(policy, Learning):
         check_policy(LearningPolicy(estimator=policy.estimator, memory=memory))
 
 
@@ -204,7 +213,7 @@ def test_names_build_what_they_say() -> None:
         MLinGreedy(rank=k, penalty=0.25) for k in (1, 2, 5, 10)
     ]
     assert built["naive"] == NaiveGreedy(penalty=0.25)
-    assert built["independent-epochs"] == LearningPolicy(estimator=Ridge(), schedule=DoublyExponential())
+    assert built["independent-epochs"] == IndependentGreedy(schedule=DoublyExponential())
     assert built["commit-exact"] == LearningPolicy(estimator=Ridge(penalty=0.0), schedule=At((30,)))
     assert built["commit-naive"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((30,)))
     twice = At((max(1, DIM // 8), 30))
@@ -214,11 +223,13 @@ def test_names_build_what_they_say() -> None:
     assert built["relearn-all"] == LearningPolicy(estimator=naive, schedule=twice, memory="all")
     assert built["independent-greedy"] == IndependentGreedy()
     oracle = built["oracle-greedy"]
-    assert isinstance(oracle, LearningPolicy)
+    assert isinstance(oracle, OracleGreedy)
     assert isinstance(oracle.estimator, OracleBasis)
     assert built["random"] == Random()
-    assert built["e2tc"] == E2TC(rank=2, c=0.7)
-    assert [built[f"e2tc-{c}"] for c in ("0.5", "1", "2")] == [E2TC(rank=2, c=c) for c in (0.5, 1.0, 2.0)]
+    assert built["e2tc"] == E2TC(rank=2, exponent=0.7)
+    assert [built[f"e2tc-{c}"] for c in ("0.5", "1", "2")] == [
+        E2TC(rank=2, exponent=c) for c in (0.5, 1.0, 2.0)
+    ]
     assert built["e2tc-spectral"] == E2TC(rank=2, subspace=TaskSpectral())
     assert built["e2tc-pairs"] == E2TC(rank=2, subspace=PairedMoments())
     assert built["pege"] == PEGE()

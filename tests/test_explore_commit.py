@@ -26,7 +26,7 @@ def test_e2tc_agrees_with_the_naive_implementation(rank: int, exponent: float) -
     gaps = []
     for seed in range(30):
         problem = sphere(seed, n_tasks=20, rank=rank, dim=6)
-        trace = simulate(problem, E2TC(rank=rank, c=exponent), horizon=2000, seed=seed)
+        trace = simulate(problem, E2TC(rank=rank, exponent=exponent), horizon=2000, seed=seed)
         rng = np.random.default_rng(10_000 + seed)
         gaps.append(
             trace.regret_per_task[-1] - naive_ellipsoid.e2tc(problem.theta, rank, exponent, 2000, rng)
@@ -62,7 +62,7 @@ def test_the_figures_that_the_paper_would_show() -> None:
 
 def test_stages_have_the_papers_lengths() -> None:
     assert E2TC(rank=2).blocks(10_000, n_tasks=50, dim=10) == (894, 100, 100, 8906)
-    assert E2TC(rank=3, c=2).blocks(10_000, n_tasks=10, dim=10) == (9487, 100, 100, 100, 213)
+    assert E2TC(rank=3, exponent=2).blocks(10_000, n_tasks=10, dim=10) == (9487, 100, 100, 100, 213)
     assert E2TC(rank=2, n_explore=7, n_refine=5).blocks(100, 50, 10) == (7, 2, 2, 89)
     assert E2TC(rank=1, n_explore=5, n_refine=5).blocks(10, 50, 10) == (5, 5)
     assert E2TC(rank=2, subspace=TaskSpectral()).blocks(10_000, 50, 10)[0] == round(10 * np.sqrt(2 * 200))
@@ -140,9 +140,9 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"N_1 \+ N_2 of E2TC must not pass the horizon 100. Got 90 \+ 20"):
         simulate(sphere(0, 5), E2TC(rank=2, n_explore=90), horizon=100, seed=0)
     with pytest.raises(
-        ValueError, match=r"`c` of E2TC must leave a round to explore. Got N_1 = 0 for c = 0.0"
+        ValueError, match=r"`exponent` of E2TC must leave a round to explore. Got N_1 = 0 for c = 0.0"
     ):
-        simulate(sphere(0, 500), E2TC(rank=1, c=0.0), horizon=100, seed=0)
+        simulate(sphere(0, 500), E2TC(rank=1, exponent=0.0), horizon=100, seed=0)
     with pytest.raises(ValueError, match=r"`rank` of E2TC .*min\(dim=10, n_tasks=50\)=10\]. Got 11"):
         simulate(sphere(0, 50), E2TC(rank=11), horizon=10_000, seed=0)
     one = EllipsoidProblem.draw(n_tasks=1, dim=3, rank=1, seed=0)
@@ -151,7 +151,7 @@ def test_bad_input_is_named() -> None:
     assert simulate(one, E2TC(rank=1, n_explore=5), horizon=1000, seed=0).regret[-1, 0] > 0
     with pytest.raises(ValueError, match=r"`n_refine` of E2TC .* at least 2. Got 1"):
         E2TC(rank=2, n_refine=1)
-    with pytest.raises(ValueError, match=r"`c` of E2TC .* Got -1"):
-        E2TC(rank=2, c=-1)
+    with pytest.raises(ValueError, match=r"`exponent` of E2TC .* Got -1"):
+        E2TC(rank=2, exponent=-1)
     with pytest.raises(ValueError, match="orthonormal columns"):
         OracleCommit(basis=np.ones((3, 2)))

@@ -1,25 +1,30 @@
 """The gallery says what its stored results say, of every figure of the paper."""
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from docs.gallery import build
+from docs.gallery.build import Gallery, charts_of, figures_of
 
-from posse.lab.results import write_json, write_table
-from posse.paper.registry import FIGURES
-from posse.paper.report import decide
-from test_report import make_table
+from posse.core.files import write_json
+from posse.lab.results import write_table
+from posse.paper.registry import COMPARISONS
+from posse.paper.verdicts import STORED, decide, stored_verdict, to_store
+from tables import make_table
 
 PAPER = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6")
 NUMBER = re.compile(r"[-+]?\d+\.?\d*")
-COMMITTED = build.PAGE.read_text(encoding="utf-8")
+GALLERY = Gallery()
+TABLES = GALLERY.tables()
+COMMITTED = (build.FOLDER.parent / "gallery.md").read_text(encoding="utf-8")
 
 
 def test_every_figure_of_the_paper_is_stored_and_small() -> None:
-    assert set(build.stored()) >= {*PAPER, "margin"}
-    assert sum(path.stat().st_size for path in build.RESULTS.iterdir()) < 10e6
+    assert set(TABLES) >= {*PAPER, "margin", "guarantees"}
+    assert sum(path.stat().st_size for path in GALLERY.results.iterdir()) < 10e6
 
 
 def test_verdicts_are_those_of_the_stored_results() -> None:
@@ -29,7 +34,7 @@ def test_verdicts_are_those_of_the_stored_results() -> None:
         for name, text in zip(headings[1::2], headings[2::2], strict=True)
         if name
     }
-    claims = decide(build.stored())
+    claims = decide(figures_of(TABLES), TABLES, COMPARISONS)
     assert told == {
         name: [(claim.verdict, claim.statement) for claim in some] for name, some in claims.items()
     }
@@ -39,8 +44,18 @@ def test_verdicts_are_those_of_the_stored_results() -> None:
             assert f"| [{name}](#{anchor}) | {claim.statement} | **{claim.verdict}** |" in COMMITTED
 
 
+def test_the_verdicts_that_posse_brings_along_are_those_of_the_stored_results() -> None:
+    found = json.loads((build.ROOT / "src" / "posse" / "paper" / STORED).read_text(encoding="utf-8"))
+    assert found == to_store(figures_of(TABLES), TABLES, COMPARISONS)
+    assert all(found["seeds"][name] == 20 for name in PAPER)
+    for name, some in decide(figures_of(TABLES), TABLES, COMPARISONS).items():
+        assert [stored_verdict(name, claim) for claim in some] == [claim.verdict for claim in some]
+    (claim,) = decide(figures_of({"margin": TABLES["margin"]}), TABLES)["margin"][:1]
+    assert stored_verdict("margin_digits", claim) is None
+
+
 def test_the_page_is_the_one_that_make_gallery_writes() -> None:
-    written = build.page(build.stored())
+    written = GALLERY.page(TABLES)
     assert NUMBER.sub("#", written) == NUMBER.sub("#", COMMITTED), "run `make gallery`"
     # the last digit may be rounded otherwise on another processor
     found, told = ([float(number) for number in NUMBER.findall(text)] for text in (written, COMMITTED))
@@ -49,24 +64,23 @@ def test_the_page_is_the_one_that_make_gallery_writes() -> None:
 
 def test_every_picture_is_there() -> None:
     shown = re.findall(r"!\[.*\]\((.*)\)", COMMITTED)
-    drawn = [f"{name}-{drawing.stem}" for name in build.stored() for drawing in FIGURES[name].drawings]
-    assert shown == [f"gallery/{stem}.png" for stem in drawn]
+    assert shown == [f"gallery/{stem}.png" for stem in charts_of(TABLES)]
     for path in shown:
-        assert (build.PAGE.parent / path).read_bytes().startswith(b"\x89PNG")
+        assert (build.FOLDER.parent / path).read_bytes().startswith(b"\x89PNG")
+    hero = charts_of({build.HERO_FIGURE: TABLES[build.HERO_FIGURE]})["fig1-regret-by-tasks"]
+    assert {"SharedGreedy", "MLinGreedy", "NaiveGreedy", "IndependentGreedy"} <= set(hero.legend)
 
 
-def test_results_are_taken_from_a_folder_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, kept = tmp_path / "out", tmp_path / "kept"
-    monkeypatch.setattr(build, "RESULTS", kept)
-    monkeypatch.setattr(build, "VERSIONS", kept / "versions.json")
+def test_results_are_taken_from_a_folder_of_runs(tmp_path: Path) -> None:
+    out, gallery = tmp_path / "out", Gallery(tmp_path / "kept")
     with pytest.raises(SystemExit, match="holds no results"):
-        build.store(out)
+        gallery.store(out)
     table = make_table("fig5")
     write_table(out / "fig5" / "results.parquet", table)
     write_json(out / "fig5" / "manifest.json", {"parameters": {"posse": "1.2"}, "versions": {"numpy": "3.4"}})
-    build.store(out)
-    assert list(build.stored()) == ["fig5"]
-    again = build.stored()["fig5"]
+    gallery.store(out)
+    assert list(gallery.tables()) == ["fig5"]
+    again = gallery.tables()["fig5"]
     assert again.drop("regret_per_task", "seconds").equals(table.drop("regret_per_task", "seconds"))
     np.testing.assert_allclose(again["regret_per_task"], table["regret_per_task"], rtol=1e-7)
-    assert "Versions: posse 1.2, numpy 3.4." in build.page(build.stored())
+    assert "Versions: posse 1.2, numpy 3.4." in gallery.page(gallery.tables())

@@ -8,7 +8,8 @@ import sys
 import textwrap
 import time
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ import pytest
 
 import posse
 from posse import GaussianProblem, NaiveGreedy, Random, simulate
-from posse.lab.engines import GridError
-from posse.lab.grid import Experiment, Run, play_seeds, run_experiments
+from posse.lab.engines import GridError, Workers
+from posse.lab.experiment import KEPT_SHARES, Experiment
+from posse.lab.grid import play_seeds, run_experiments
 from posse.lab.results import final_rounds
-from posse.paper.registry import FIGURES
+from posse.lab.study import Run
+from tables import FIGURES, experiment_of
 
 SMALL = Experiment(
     name="small",
@@ -38,10 +41,10 @@ def run_files(out: Path) -> dict[str, float]:
 
 
 def test_tables_are_equal_to_the_last_bit_however_they_are_made(tmp_path: Path) -> None:
-    alone = run_experiments([SMALL], seeds=3, out=tmp_path / "a", jobs=1)["small"]
-    together = run_experiments([SMALL], seeds=3, out=tmp_path / "b", jobs=2)["small"]
+    alone = run_experiments([SMALL], seeds=3, out=tmp_path / "a", workers=Workers(jobs=1))["small"]
+    together = run_experiments([SMALL], seeds=3, out=tmp_path / "b", workers=Workers(jobs=2))["small"]
     assert alone.select(REGRET).equals(together.select(REGRET))
-    assert alone.select(REGRET).equals(play_seeds(SMALL, seeds=3, jobs=2).select(REGRET))
+    assert alone.select(REGRET).equals(play_seeds(SMALL, seeds=3, workers=Workers(jobs=2)).select(REGRET))
     assert pl.read_parquet(tmp_path / "a" / "small" / "results.parquet").equals(alone)
     assert final_rounds(alone).height == 2 * 3 * 2
 
@@ -79,10 +82,12 @@ def test_killing_the_command_loses_nothing_and_repeats_nothing(tmp_path: Path) -
         """
         import sys
         from pathlib import Path
-        from posse.lab.grid import Experiment, run_experiments
+        from posse.lab.engines import Workers
+        from posse.lab.experiment import Experiment
+        from posse.lab.grid import run_experiments
         cells = tuple({"dim": 6, "rank": 2, "n_tasks": T, "n_arms": 3} for T in (6, 7))
         slow = Experiment(name="small", problem="gaussian", cells=cells, policies=("naive",), horizon=4000)
-        run_experiments([slow], seeds=30, out=Path(sys.argv[1]), jobs=2)
+        run_experiments([slow], seeds=30, out=Path(sys.argv[1]), workers=Workers(jobs=2))
         """
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -127,12 +132,17 @@ def test_foreign_and_broken_files_are_named(tmp_path: Path) -> None:
     for content in (
         "{}",
         "[]",
-        '{"parameters": null, "format": 1}',
-        '{"parameters": {}, "format": 99}',
+        '{"parameters": null, "format": 2}',
         "text",
     ):
         manifest.write_text(content)
-        with pytest.raises(GridError, match="not a manifest that this version of posse wrote"):
+        with pytest.raises(GridError, match="not a manifest that posse wrote"):
+            run_experiments([SMALL], seeds=1, out=tmp_path)
+    for number in (1, 99):
+        manifest.write_text(f'{{"parameters": {{}}, "format": {number}}}')
+        with pytest.raises(
+            GridError, match=rf"small holds results of format {number}, and this .* reads format 2. Choose"
+        ):
             run_experiments([SMALL], seeds=1, out=tmp_path)
     manifest.unlink()
     with pytest.raises(GridError, match=r"holds runs but no manifest.json"):
@@ -153,48 +163,77 @@ def test_a_run_under_another_name_is_named(tmp_path: Path) -> None:
 def test_seeds_are_independent_problems_and_rounds() -> None:
     table = final_rounds(play_seeds(SMALL, seeds=4))
     assert table.filter(policy="naive")["regret_per_task"].n_unique() == 8
-    problems = [Run(SMALL, SMALL.cells[0], seed).draw() for seed in (0, 1)]
+    problems = [SMALL.draw(SMALL.cells[0], seed) for seed in (0, 1)]
     theta = [problem.theta for problem in problems if isinstance(problem, GaussianProblem)]
     assert not np.allclose(theta[0], theta[1])
     fixed = [simulate(problems[0], Random(), horizon=60, seed=seed).regret for seed in (0, 1)]
     assert not np.allclose(fixed[0], fixed[1])
     for seed in (0, 1):
-        run = Run(SMALL, SMALL.cells[0], seed)
-        alone = simulate(run.draw(), NaiveGreedy(), horizon=60, seed=seed).regret_per_task[-1]
+        problem = SMALL.draw(SMALL.cells[0], seed)
+        alone = simulate(problem, NaiveGreedy(), horizon=60, seed=seed).regret_per_task[-1]
         found = table.filter(policy="naive", n_tasks=3, seed=seed)["regret_per_task"].item()
         assert found == alone
 
 
-def test_warnings_are_kept_and_versions_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Run.play
+@dataclass(frozen=True)
+class Careful:
+    """A study of its own kind: it warns in some seeds, and notes what it plays."""
 
-    def warning(self: Run) -> pl.DataFrame:
-        warnings.warn("careful", UserWarning, stacklevel=1)
-        return play(self)
+    name: str = "careful"
+    cells: tuple[dict[str, int], ...] = ({"size": 1}, {"size": 5})
+    warns_below: int = 1
+    notes: Path | None = None
 
-    monkeypatch.setattr(Run, "play", warning)
-    run_experiments([SMALL], seeds=1, out=tmp_path)
-    monkeypatch.setattr(Run, "play", play)
-    run_experiments([SMALL], seeds=2, out=tmp_path)
-    manifest = json.loads((tmp_path / "small" / "manifest.json").read_text())
-    assert list(manifest["warnings"].values()) == [["careful"]] * 2
-    assert manifest["parameters"]["posse"] == posse.__version__
-    assert manifest["parameters"]["horizon"] == 60
+    measured = ("value",)
+    images = None
+
+    def parameters(self) -> dict[str, Any]:
+        return {"cells": [*self.cells]}
+
+    def columns(self, cell: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(cell)
+
+    def work(self, cell: Mapping[str, Any]) -> int:
+        return int(cell["size"])
+
+    def check(self, cell: Mapping[str, Any]) -> None:
+        pass
+
+    def play(self, cell: Mapping[str, Any], seed: int) -> pl.DataFrame:
+        if seed < self.warns_below:
+            warnings.warn("careful", UserWarning, stacklevel=1)
+        if self.notes is not None:
+            with self.notes.open("a") as file:
+                file.write(f"{cell['size']} {seed}\n")
+        return pl.DataFrame({"value": [cell["size"] + 0.5 * seed]})
 
 
-def test_large_runs_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[str] = []
-    play = Run.play
+def test_warnings_are_kept_and_versions_recorded(tmp_path: Path) -> None:
+    run_experiments([Careful()], seeds=1, out=tmp_path)
+    table = run_experiments([Careful()], seeds=2, out=tmp_path)["careful"]
+    assert table.rows() == [(1, 0, 1.0), (1, 1, 1.5), (5, 0, 5.0), (5, 1, 5.5)]
+    manifest = json.loads((tmp_path / "careful" / "manifest.json").read_text())
+    assert manifest["warnings"] == {f"size={size},seed=0": ["careful"] for size in (1, 5)}
+    assert manifest["parameters"] == {"cells": [{"size": 1}, {"size": 5}], "posse": posse.__version__}
+    assert set(manifest["versions"]) == {"python", "numpy", "scipy"}
 
-    def spy(self: Run) -> pl.DataFrame:
-        played.append(self.id)
-        return play(self)
 
-    monkeypatch.setattr(Run, "play", spy)
-    run_experiments([SMALL], seeds=2, out=tmp_path)
-    assert [(name.split(",")[2], name.split(",")[4]) for name in played] == [
-        ("n_tasks=4", "seed=0"), ("n_tasks=4", "seed=1"), ("n_tasks=3", "seed=0"), ("n_tasks=3", "seed=1"),
-    ]  # fmt: skip
+def test_large_runs_come_first(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    run_experiments([Careful(warns_below=0, notes=notes)], seeds=2, out=tmp_path)
+    assert notes.read_text().splitlines() == ["5 0", "5 1", "1 0", "1 1"]
+
+
+def test_the_regret_of_every_task_is_kept(tmp_path: Path) -> None:
+    table = run_experiments([SMALL], seeds=1, out=tmp_path)["small"]
+    kept = table.filter(pl.col("regret_by_task").is_not_null())
+    for row in kept.to_dicts():
+        assert len(row["regret_by_task"]) == row["n_tasks"]
+        assert np.mean(row["regret_by_task"]) == pytest.approx(row["regret_per_task"], rel=1e-6)
+    assert final_rounds(table)["regret_by_task"].null_count() == 0
+    rounds = kept.filter(policy="naive", n_tasks=3)["round"].to_list()
+    everything = np.array(table.filter(policy="naive", n_tasks=3)["round"].to_list())
+    assert rounds == sorted({int(everything[everything >= share * 60].min()) for share in KEPT_SHARES})
 
 
 def test_one_failed_experiment_does_not_hide_another(tmp_path: Path) -> None:
@@ -206,17 +245,33 @@ def test_one_failed_experiment_does_not_hide_another(tmp_path: Path) -> None:
         assert json.loads((tmp_path / name / "manifest.json").read_text())["failures"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_full_disk_stops_the_grid_at_once(
-    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: pl.DataFrame, path: Path) -> None:
-        raise pl.exceptions.ComputeError("No space left on device")
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from posse.lab.engines import Workers
+from posse.lab.experiment import Experiment
+from posse.lab.grid import run_experiments
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
-    with pytest.raises(OSError, match=r"cannot be written: No space left on device"):
-        run_experiments([SMALL], seeds=3, out=tmp_path, jobs=jobs)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+cell = {"dim": 5, "rank": 2, "n_tasks": 3, "n_arms": 3}
+small = Experiment(name="small", problem="gaussian", cells=(cell,), policies=("naive",), horizon=60)
+workers = Workers(jobs=int(sys.argv[2]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))  # a manifest has room, a run has none
+try:
+    run_experiments([small], seeds=3, out=Path(sys.argv[1]), workers=workers)
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_full_disk_stops_the_grid_and_is_named(jobs: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), jobs]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert str(tmp_path / "small" / "runs") in done.stdout, done.stderr
+    assert "File too large" in done.stdout
     assert not run_files(tmp_path)
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 @pytest.mark.parametrize(
@@ -262,8 +317,7 @@ def test_a_killed_worker_is_explained(tmp_path: Path) -> None:
             """
             import os, signal, sys
             from pathlib import Path
-            from posse.lab.engines import GridError
-            from posse.lab.engines import in_parallel
+            from posse.lab.engines import GridError, Workers, in_parallel
 
             def die(number):
                 if number == 3:
@@ -271,7 +325,7 @@ def test_a_killed_worker_is_explained(tmp_path: Path) -> None:
                 return number
 
             try:
-                list(in_parallel(die, [(i,) for i in range(6)], jobs=2))
+                list(in_parallel(die, [(i,) for i in range(6)], Workers(jobs=2)))
             except GridError as error:
                 print(error)
                 sys.exit(7)
@@ -285,16 +339,18 @@ def test_a_killed_worker_is_explained(tmp_path: Path) -> None:
 
 def test_the_figures_are_the_papers() -> None:
     for name, dim in (("fig1", 30), ("fig2", 20)):
-        experiment = FIGURES[name].experiment
+        experiment = experiment_of(FIGURES[name])
         assert experiment.name == name
         assert experiment.horizon == 10_000
         assert {cell["dim"] for cell in experiment.cells} == {dim}
         assert {cell["n_arms"] for cell in experiment.cells} == {5}
         grid = {(cell["rank"], cell["n_tasks"]) for cell in experiment.cells}
         assert grid == {(k, T) for k in (2, 3, 5) for T in (10, 20, 50, 100, 200)}
-        assert {"mlingreedy", "naive", "independent-greedy", "oracle-greedy"} <= set(experiment.policies)
+        assert {"shared-greedy", "mlingreedy", "naive", "independent-greedy", "oracle-greedy"} <= set(
+            experiment.policies
+        )
     for name, rank in (("fig5", 3), ("fig6", 2)):
-        experiment = FIGURES[name].experiment
+        experiment = experiment_of(FIGURES[name])
         assert experiment.problem == "ellipsoid"
         assert experiment.horizon == 10_000
         tasks = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

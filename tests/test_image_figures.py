@@ -10,27 +10,24 @@ import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
+from posse import NaiveGreedy
 from posse.cli import app
-from posse.lab.grid import Experiment, Run, play_seeds
+from posse.lab.experiment import Experiment
+from posse.lab.grid import play_seeds
 from posse.lab.registry import draw_problem
-from posse.lab.results import errors_by_rounds
 from posse.paper.claims import Claim
-from posse.paper.image_claims import (
+from posse.paper.figures_3_4 import (
     advantage_does_not_shrink,
     beats_naive,
     beats_ridge,
     greedy_is_trapped,
-    interpolation_peak,
-    one_sided_rounds,
+    regret_by_rank,
+    variant,
 )
-from posse.paper.registry import FIGURES, variant
-from posse.problems.images import DataError
-from posse.viz.plots import (
-    draw_error_against_rounds,
-    draw_regret_against_rank,
-    error_against_rounds,
-    regret_against_rank,
-)
+from posse.paper.margin import error_by_rounds, errors_by_rounds, interpolation_peak, one_sided_rounds
+from posse.paper.reproduce import reproduce
+from posse.viz.chart import Chart, Series
+from tables import FIGURES, experiment_of
 
 SEEDS = 6
 
@@ -135,61 +132,61 @@ def test_errors_are_counted_after_the_last_estimate_only() -> None:
     assert found == pytest.approx(expected)
 
 
+def series_of(chart: Chart) -> dict[str, Series]:
+    (panel,) = chart.panels
+    return {series.label: series for series in panel.series}
+
+
 def test_the_pictures_show_the_table() -> None:
-    data = regret_against_rank(final_table(REGRETS))
-    assert dict(data.filter(pl.col("rank").is_not_null()).select("policy", "rank").iter_rows()) == {
-        f"mlingreedy-{k}": k for k in (1, 2, 5, 10)
-    }
-    (axes,) = draw_regret_against_rank(data, "title").axes
-    (container,) = axes.containers
-    shown = np.asarray(container[0].get_ydata(), dtype=float)
-    assert_allclose(shown, data.filter(pl.col("rank").is_not_null()).sort("rank")["regret_per_task"])
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "5", "10"]
-    levels = {line.get_label(): float(np.asarray(line.get_ydata())[0]) for line in axes.lines}
-    naive = data.filter(pl.col("policy") == "naive")["regret_per_task"].item()
-    assert levels["NaiveGreedy"] == naive
-    errors = error_against_rounds(error_table(ERRORS))
-    (axes,) = draw_error_against_rounds(errors, "title", dim=784).axes
-    curves = {bars.get_label(): bars[0].get_ydata() for bars in axes.containers}
-    exact = errors.filter(pl.col("policy") == "commit-exact").sort("explore")["error"]
-    shown = np.asarray(curves["from random rounds, no ridge"], dtype=float)
-    assert_allclose(shown, 100 * exact.to_numpy())
+    mean = 2.5 + 0.1 * np.mean([seed * place % 3 for seed in range(SEEDS) for place in [0]])
+    chart = regret_by_rank(final_table(REGRETS), "title")
+    curves = series_of(chart)
+    assert list(curves) == ["MLinGreedy", "NaiveGreedy", "IndependentGreedy", "IndependentGreedy, epochs"]
+    assert curves["MLinGreedy"].x == (1, 2, 5, 10)
+    assert_allclose(curves["MLinGreedy"].y, np.array([1500, 800, 300, 400]) + mean, atol=0.2)
+    assert chart.panels[0].x.ticks == (1, 2, 5, 10)
+    level = curves["NaiveGreedy"]
+    assert (level.kind, level.x) == ("line", (1, 10))
+    assert_allclose(level.y, 500 + mean, atol=0.2)
+    chart = error_by_rounds(error_table(ERRORS), "title", dim=784)
+    exact = series_of(chart)["from random rounds, no ridge"]
+    assert exact.x == (100, 400, 900)
+    assert_allclose(exact.y, 100 * (np.array([0.01, 0.3, 0.04]) + 0.0025))
+    assert chart.panels[0].line == (784, "n = d = 784")
+    assert chart.panels[0].y.scale == "symlog"
 
 
 def test_the_figures_are_the_papers() -> None:
     for name, n_classes in (("fig3", 5), ("fig4", 10)):
         for images in ("mnist", "digits", "fashion"):
-            figure = FIGURES[variant(name, images)]
-            assert figure.experiment.problem == images
-            assert figure.experiment.horizon == 10_000
-            assert figure.experiment.cells == ({"n_classes": n_classes, "scaling": "norm"},)
-            assert {f"mlingreedy-{k}" for k in (1, 2, 5, 10)} | {"naive"} <= set(figure.experiment.policies)
+            experiment = experiment_of(FIGURES[variant(name, images)])
+            assert experiment.problem == experiment.images == images
+            assert experiment.horizon == 10_000
+            assert experiment.cells == ({"n_classes": n_classes, "scaling": "norm"},)
+            assert {f"mlingreedy-{k}" for k in (1, 2, 5, 10)} | {"naive"} <= set(experiment.policies)
     assert variant("fig3", "mnist") == "fig3"
     assert variant("fig3", "digits") == "fig3_digits"
-    assert variant("fig1", "digits") == "fig1"
 
 
 def test_policies_too_large_to_play_together_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = {"n_classes": 3, "scaling": "norm", "explore": 37}
     policies = ("commit-naive", "relearn-all", "independent-epochs")
     experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=policies, horizon=200)
-    together = Run(experiment, cell, 0).play()
+    together = experiment.play(cell, 0)
     assert {14, 200, 37} <= set(together["round"])  # 14 = 200^(1/2), the end of the first epoch
-    monkeypatch.setattr("posse.lab.grid.STATISTICS_VALUES", 1)
-    alone = Run(experiment, cell, 0).play()
+    monkeypatch.setattr("posse.lab.experiment.STATISTICS_VALUES", 1)
+    alone = experiment.play(cell, 0)
     assert together.drop("seconds").equals(alone.drop("seconds"))
 
 
 def test_options_come_from_the_experiment_the_cell_and_the_problem_in_that_order() -> None:
     cell = {"n_classes": 3, "scaling": "norm"}
     experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=("naive",), horizon=200)
-    naive = Run(experiment, cell, 0)
-    problem = naive.draw()
-    assert naive.build(problem)["naive"].estimator.penalty == 1e-3  # type: ignore[attr-defined]
+    problem = experiment.draw(cell, 0)
     told = replace(experiment, options={"penalty": 0.5})
-    assert Run(told, cell, 0).build(problem)["naive"].estimator.penalty == 0.5  # type: ignore[attr-defined]
     celled = {**cell, "penalty": 0.25}
-    assert Run(experiment, celled, 0).build(problem)["naive"].estimator.penalty == 0.25  # type: ignore[attr-defined]
+    for some, own, penalty in ((experiment, cell, 1e-3), (told, cell, 0.5), (experiment, celled, 0.25)):
+        assert some.build(own, problem)["naive"] == NaiveGreedy(penalty=penalty)
 
 
 def test_learning_on_images_beats_guessing() -> None:
@@ -215,26 +212,26 @@ def test_simulate_on_images() -> None:
     )  # fmt: skip
     assert code == 0, err
     settings = json.loads(out)["settings"]
-    assert settings["images"] == "scikit-learn's digits (1,797 images of 8 x 8)"
+    assert settings["images"] == "Small digits (1,797 images of 8 x 8)"
     assert (settings["classes"], settings["scaling"], settings["penalty"]) == (3, "norm", 0.001)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--classes", "1"], "`n_classes` of ClassPairs must be an integer in [2, classes=10]. Got 1."),
-        (["--classes", "11"], "`n_classes` of ClassPairs must be an integer in [2, classes=10]. Got 11."),
+        (["--classes", "1"], "--classes must be an integer in [2, classes=10]. Got 1."),
+        (["--classes", "11"], "--classes must be an integer in [2, classes=10]. Got 11."),
         (
             ["--rank", "3"],
             "--rank is not an option of --problem digits, which has --classes, --scaling. Got 3.",
         ),
-        (["--scaling", "log"], "`scaling` of ClassPairs must be one of unit, norm. Got 'log'."),
+        (["--scaling", "log"], "--scaling must be one of unit, norm. Got 'log'."),
         (
             ["--classes", "3", "--policy-rank", "4"],
-            "`rank` of LowRank must be an integer in [1, min(dim=64, ",
+            "--policy-rank must be an integer in [1, min(dim=64, tasks=3)=3]. Got 4.",
         ),
         (["--policy", "oracle-greedy"], "oracle policies need a problem with a true representation."),
-        (["--penalty", "-1"], "`penalty` of LowRank must be a finite number of at least 0. Got -1.0."),
+        (["--penalty", "-1"], "--penalty must be a finite number of at least 0. Got -1.0."),
     ],
 )
 def test_bad_input_on_images(arguments: list[str], message: str) -> None:
@@ -243,32 +240,39 @@ def test_bad_input_on_images(arguments: list[str], message: str) -> None:
     assert message in " ".join(err.split())
 
 
-def test_images_that_no_source_has_are_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise DataError("MNIST could not be loaded. Tried in turn: nothing")
-
-    monkeypatch.setattr("posse.cli.shared.load_images", fail)
+def test_images_that_cannot_be_loaded_are_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "posse").mkdir()
+    (tmp_path / "posse" / "mnist.bin").write_bytes(b"something else")
     for arguments in (["simulate", "--problem", "mnist"], ["reproduce", "fig3", "--data", "mnist"]):
-        code, _, err = run(*arguments)
+        code, _, err = run(*arguments, "--jobs", "1")
         assert code == 1
-        assert "Error: MNIST could not be loaded." in " ".join(err.split())
+        assert "mnist.bin cannot be used: it has 14 bytes" in " ".join(err.split())
+        assert "Traceback" not in err
 
 
-def test_reproduce_says_which_images_it_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_say_which_images_they_are_of(tmp_path: Path) -> None:
     name = "margin_digits"
     cells = tuple({"n_classes": 3, "scaling": "norm", "explore": n} for n in (16, 72))
-    experiment = replace(FIGURES[name].experiment, cells=cells, horizon=120)
-    small = {**FIGURES, name: replace(FIGURES[name], experiment=replace(experiment, options={"rank": 2}))}
-    monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
-    monkeypatch.setattr("posse.paper.report.FIGURES", small)
-    code, _, err = run("reproduce", "margin", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path))
-    assert code == 0, err
-    assert "Images: scikit-learn's digits (1,797 images of 8 x 8)" in err
+    small = replace(experiment_of(FIGURES[name]), cells=cells, horizon=120, options={"rank": 2})
+    report = reproduce([replace(FIGURES[name], study=small)], seeds=2, out=tmp_path, known=())
     assert {path.name for path in tmp_path.iterdir()} == {name, "claims.json", "report.html"}
-    page = (tmp_path / "report.html").read_text()
-    assert "scikit-learn&#39;s digits (1,797 images of 8 x 8)" in page
+    page = report.path.read_text()
+    assert "Small digits (1,797 images of 8 x 8)" in page
     assert "posse reproduce margin --data digits --seeds 2" in page
     assert (tmp_path / name / "error-by-rounds.png").exists()
+
+
+@pytest.mark.slow
+def test_the_command_says_which_images_it_uses(tmp_path: Path) -> None:
+    code, out, err = run("reproduce", "margin", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path))
+    assert code == 0, err
+    assert "Images: Small digits (1,797 images of 8 x 8)" in err
+    assert "margin_digits, 1 seeds: 10/10 runs, 100% of the work" in " ".join(err.split())
+    assert "Questions of ours" in out
+    assert "Claims of the paper" not in out
 
 
 def test_the_default_rank_is_no_larger_than_the_number_of_tasks() -> None:
@@ -300,12 +304,12 @@ def test_help_shows_the_defaults(command: str) -> None:
 def test_cells_and_options_are_checked() -> None:
     cell = {"n_classes": 3, "scaling": "norm"}
     common = {"name": "small", "problem": "digits", "policies": ("naive",), "horizon": 50}
-    with pytest.raises(ValueError, match="parameter of a cell must be one of n_classes, scaling, rank"):
+    with pytest.raises(ValueError, match=r"parameter of a cell must be .* n_classes, scaling, rank"):
         Experiment(cells=({**cell, "dim": 3},), **common)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="explore must be an option of Experiment or of its cells"):
         Experiment(cells=({**cell, "explore": 3},), options={"explore": 5}, **common)  # type: ignore[arg-type]
     told = Experiment(cells=({**cell, "rank": 1},), **common)  # type: ignore[arg-type]
-    assert Run(told, told.cells[0], 0).draw().n_tasks == 3
+    assert told.draw(told.cells[0], 0).n_tasks == 3
 
 
 def test_the_two_images_of_a_round_are_drawn_independently() -> None:

@@ -1,13 +1,18 @@
 """LearningPolicy: what it remembers, and that the presets are what the paper says."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from posse import (
     DoublyExponential,
+    FactorPrior,
     GramStatistics,
+    Greedy,
     IndependentGreedy,
+    IndependentUCB,
     LearningPolicy,
     LowRank,
     MLinGreedy,
@@ -15,6 +20,10 @@ from posse import (
     OracleBasis,
     OracleGreedy,
     Ridge,
+    SharedGreedy,
+    SharedThompson,
+    SharedUCB,
+    Thompson,
 )
 
 
@@ -41,18 +50,43 @@ def test_the_first_estimate_is_from_no_data() -> None:
 
 
 def test_presets_are_what_the_paper_says() -> None:
-    assert MLinGreedy(rank=3) == LearningPolicy(
-        estimator=LowRank(rank=3), schedule=DoublyExponential(), memory="epoch"
-    )
-    assert NaiveGreedy() == LearningPolicy(
-        estimator=Ridge(penalty=0.0), schedule=DoublyExponential(), memory="epoch"
-    )
+    for preset, estimator in (
+        (MLinGreedy(rank=3), LowRank(rank=3)),
+        (MLinGreedy(3, penalty=0.5), LowRank(rank=3, penalty=0.5)),
+        (NaiveGreedy(), Ridge(penalty=0.0)),
+    ):
+        parts = (preset.estimator, preset.rule, preset.schedule, preset.memory)
+        assert parts == (estimator, Greedy(), DoublyExponential(), "epoch")
     assert isinstance(OracleGreedy(np.eye(4)[:, :2]).estimator, OracleBasis)
     assert IndependentGreedy().memory == "all"
 
 
+def test_presets_say_their_names_and_check_what_they_are_told() -> None:
+    assert repr(MLinGreedy(3)) == "MLinGreedy(rank=3, penalty=0.0)"
+    assert repr(IndependentUCB()) == "IndependentUCB(scale=2.0)"
+    assert repr(SharedThompson(2)).startswith("SharedThompson(rank=2, ")
+    assert SharedThompson(2, scale=3.0).rule == Thompson(scale=3.0)
+    assert SharedGreedy(2).estimator == FactorPrior(rank=2)
+    for wrong in (
+        lambda: MLinGreedy(0),
+        lambda: SharedGreedy(-1),
+        lambda: SharedUCB(scale=-1.0),
+        lambda: SharedGreedy(memory=2.0),
+        lambda: OracleGreedy(np.ones((3, 2))),
+    ):
+        with pytest.raises(ValueError, match=r" must .* Got "):
+            wrong()
+
+
+def test_presets_survive_a_trip_to_another_process() -> None:
+    for preset in (MLinGreedy(2), SharedThompson(scale=2.0), IndependentGreedy(), NaiveGreedy(penalty=0.1)):
+        again = pickle.loads(pickle.dumps(preset))
+        assert again == preset
+        assert again.estimator == preset.estimator
+
+
 def test_bad_memory_is_named() -> None:
-    with pytest.raises(ValueError, match=r"one of all, epoch. Got 'epochs'. Did you mean 'epoch'"):
+    with pytest.raises(ValueError, match=r"Got 'epochs'. Did you mean 'epoch'\? Known are all, epoch"):
         LearningPolicy(estimator=Ridge(), memory="epochs")
     with pytest.raises(ValueError, match=r"above 0 and at most 1. Got 0.0"):
         LearningPolicy(estimator=Ridge(), memory=0.0)

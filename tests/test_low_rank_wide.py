@@ -11,14 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from posse import Estimate, GramStatistics, LowRank, Ridge
 from posse.core.estimate import ConvergenceWarning
-from posse.estimators.low_rank.coordinates import low_rank_factors, packed_triangles
+from posse.estimators.low_rank.coordinates import low_rank_factors, packed_product, packed_triangles
 from posse.estimators.low_rank.estimator import _stages
 from posse.estimators.low_rank.newton import (
     SubspaceProblem,
     evaluate,
     hessian_product,
     orthonormal,
-    packed_product,
 )
 from posse.numerics.checks import Array
 from posse.numerics.linalg import solve_symmetric

@@ -1,49 +1,45 @@
 """The pages in a real browser: drawn without complaint, alone, in any width, and they answer to clicks."""
 
-import json
+import re
+import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from browser import Browser, Page, find_browser
-from posse.paper.registry import FIGURES
-from posse.paper.report import write_comparison, write_report
-from posse.suite import SCENARIOS
-from test_report import make_table
+from posse.paper.report import write_report
+from posse.suite import SCENARIOS, write_comparison
+from posse.viz.chart import Chart
+from tables import FIGURES, make_table
 
-BROWSER = find_browser()
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+    pytest.mark.slow,
+]
 
-SHOWN = ("fig1", "fig3_digits", "margin_digits", "fig6")
+SHOWN = ("fig1", "fig3_digits", "margin_digits", "fig6", "scaling_shared", "guarantees")
 WIDTHS = (390, 1440)
 CHART = "fig1-regret-by-tasks"
-HELPERS = """
-const panels = chart => [...document.querySelectorAll(`[data-chart="${chart}"] [data-root-id]`)];
-const view = panel => Bokeh.index.get_by_id(panel.dataset.rootId);
-const legend = panel => view(panel).model.below.find(model => model.type === "Legend");
-const shown = chart => panels(chart).map(panel => Object.fromEntries(legend(panel).items.map(
-  item => [item.label.value, item.renderers.every(renderer => renderer.visible)])));
-const middle = async (panel, label) => {
-  const number = legend(panel).items.findIndex(item => item.label.value === label);
-  const {el} = Bokeh.index.find_one(legend(panel)).entries[number];
-  el.scrollIntoView({block: "center"});
-  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-  const box = el.getBoundingClientRect();
-  return [box.x + box.width / 2, box.y + box.height / 2];
-};
-const mark = async (panel, label) => {
-  panel.closest(".panel").scrollIntoView({block: "center"});
-  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-  const plot = view(panel);
-  const {data} = legend(panel).items.find(item => item.label.value === label).renderers[0].data_source;
+# What the plots of a chart show of one label; whether panels are drawn; where the first mark of a label is.
+VISIBLE = """([chart, label]) => [...document.querySelectorAll(`[data-chart="${chart}"] [data-root-id]`)].map(
+  place => Bokeh.index.get_by_id(place.dataset.rootId).model.renderers
+    .filter(curve => curve.name === label).map(curve => curve.visible))"""
+DRAWN = """chart => [...document.querySelectorAll(`[data-chart="${chart}"] [data-root-id]`)].every(
+  place => Bokeh.index.get_by_id(place.dataset.rootId)?.has_finished())"""
+MARK = """([chart, label]) => {
+  const place = document.querySelector(`[data-chart="${chart}"] [data-root-id]`);
+  const plot = Bokeh.index.get_by_id(place.dataset.rootId);
+  const {data} = plot.model.renderers.find(curve => curve.name === label).data_source;
   const box = plot.canvas_view.el.getBoundingClientRect();
   const {x_scale, y_scale} = plot.frame;
   return [box.x + x_scale.compute(data.x[0]), box.y + y_scale.compute(data.y[0])];
-};
-const tip = () => {
+}"""
+TIP = """() => {
   const texts = [];
   const visit = root => {
     for (const element of root.querySelectorAll("*")) {
@@ -53,24 +49,42 @@ const tip = () => {
   };
   visit(document);
   return texts.join(" ");
-};
-"""
+}"""
+# The boxes of the labels of each horizontal axis, as Bokeh measures them.
+TICKS = """chart => [...document.querySelectorAll(`[data-chart="${chart}"] [data-root-id]`)].map(place => {
+  const plot = Bokeh.index.get_by_id(place.dataset.rootId);
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = "11px sans-serif";
+  const axis = plot.model.below[0];
+  return axis.ticker.ticks.map(tick => {
+    const text = axis.major_label_overrides.get(tick) ?? String(tick);
+    const middle = plot.frame.x_scale.compute(tick), half = context.measureText(text).width / 2;
+    return [middle - half, middle + half];
+  });
+})"""
+
+
+def charts() -> dict[str, Chart]:
+    return {
+        f"{name}-{chart.stem}": chart
+        for name in SHOWN
+        for chart in FIGURES[name].charts(make_table(name, seeds=2))
+    }
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = {name: make_table(name, seeds=2) for name in SHOWN}
     out = tmp_path_factory.mktemp("report")
-    return write_report(tables, out, command="posse reproduce --seeds 2", minutes=1.0).path
+    return write_report([FIGURES[name] for name in SHOWN], tables, out, minutes=1.0).path
 
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     out = tmp_path_factory.mktemp("comparison")
-    scenarios = list(SCENARIOS.values())
     tables = {}
-    for scenario in scenarios:
+    for scenario in SCENARIOS.values():
         rows = [
             (seed, policy, 100, 100, 10 + place + rng.random())
             for seed in range(2)
@@ -78,99 +92,134 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         names = ["seed", "policy", "round", "horizon", "regret_per_task"]
         tables[scenario.experiment.name] = pl.DataFrame(rows, schema=names, orient="row")
-    write_comparison(scenarios, tables, out, command="posse compare --seeds 2", minutes=1.0)
+    write_comparison(list(SCENARIOS.values()), tables, out, minutes=1.0)
     return out / "comparison.html"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    assert BROWSER is not None
-    with Browser(BROWSER) as program:
+    with sync_playwright() as playwright:
+        program = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"],
+        )
         yield program
+        program.close()
 
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    with browser.page() as tab:
-        yield tab
+    """Yield a tab in which any complaint, or any request but for the page itself, is an error at the end."""
+    tab = browser.new_page()
+    complaints: list[str] = []
+    tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith(("file:", "data:")) else complaints.append(request.url)
+        ),
+    )
+    yield tab
+    tab.close()
+    assert complaints == []
 
 
-def show_media(page: Page, *, scheme: str = "light", medium: str = "") -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    page.ask("Emulation.setEmulatedMedia", media=medium, features=features)
-
-
-def assert_quiet(page: Page) -> None:
-    assert page.complaints == []
-    assert {address.split(":")[0] for address in page.requests} <= {"file", "data"}
-
-
-def open_page(page: Page, path: Path, *, width: int) -> None:
-    page.load(path, width=width)
-    page.run(HELPERS)
+def open_page(page: Page, path: Path, *, width: int = 1440) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(path.as_uri())
 
 
 def draw_chart(page: Page, chart: str) -> int:
     """Scroll to a chart, wait until all its panels are drawn, and return how many there are."""
-    page.run(f"panels('{chart}')[0].closest('[data-chart]').scrollIntoView({{block: 'center'}})")
-    page.wait_for(f"panels('{chart}').every(panel => view(panel)?.has_finished())")
-    number: int = page.run(f"panels('{chart}').length")
-    return number
+    place = page.locator(f'[data-chart="{chart}"]')
+    place.scroll_into_view_if_needed()
+    page.wait_for_function(DRAWN, arg=chart)
+    return place.locator("[data-root-id]").count()
 
 
 def test_every_panel_is_drawn_without_complaint_or_request(page: Page, report: Path) -> None:
-    open_page(page, report, width=1440)
-    for name in SHOWN:
-        for drawing in FIGURES[name].drawings:
-            expected = len(drawing.explore(make_table(name, seeds=2)))
-            assert draw_chart(page, f"{name}-{drawing.stem}") == expected
-    assert_quiet(page)
+    open_page(page, report)
+    for name, chart in charts().items():
+        assert draw_chart(page, name) == len(chart.panels)
+        legend = page.locator(f'[data-legend="{name}"]')
+        assert legend.count() == 1
+        labels = legend.get_by_role("button").evaluate_all("all => all.map(one => one.dataset.label)")
+        assert labels == list(chart.legend)
 
 
 def test_the_script_is_in_the_page_and_links_lead_somewhere(page: Page, report: Path) -> None:
-    open_page(page, report, width=1440)
-    assert page.run("[...document.querySelectorAll('script')].every(script => !script.src)")
-    lost = "[...document.querySelectorAll('a')].filter(link => !document.getElementById(link.hash.slice(1)))"
-    assert page.run(f"{lost}.map(link => link.outerHTML)") == []
-    assert page.run("document.querySelectorAll('nav.toc a').length") >= len(SHOWN) + 3
+    open_page(page, report)
+    assert page.evaluate("[...document.scripts].every(script => !script.src)")
+    lost = "[...document.links].filter(link => !document.getElementById(link.hash.slice(1)))"
+    assert page.evaluate(f"{lost}.map(link => link.outerHTML)") == []
+    assert page.locator("nav.toc a").count() >= len(SHOWN) + 3
+    assert page.locator(".card img").count() == len(SHOWN)
 
 
 @pytest.mark.parametrize("label", ["NaiveGreedy", "Theorem 1, constant fitted"])
-def test_a_click_on_a_legend_hides_a_curve_in_all_panels_and_another_shows_it(
-    page: Page, report: Path, label: str
+@pytest.mark.parametrize("how", ["click", "keyboard"])
+def test_one_legend_hides_a_curve_in_all_panels_and_shows_it_again(
+    page: Page, report: Path, label: str, how: str
 ) -> None:
-    open_page(page, report, width=1440)
+    open_page(page, report)
     number = draw_chart(page, CHART)
-    everything = page.run(f"shown('{CHART}')")
-    assert len(everything) == number
-    assert all(label in panel and all(panel.values()) for panel in everything)
-    hidden = [{name: name != label for name in panel} for panel in everything]
-    for clicked, expected in ((0, hidden), (1, everything), (1, hidden), (0, everything)):
-        page.click(*page.run(f"middle(panels('{CHART}')[{clicked}], '{label}')"))
-        page.wait_for(f"shown('{CHART}')[{clicked}]['{label}'] === {json.dumps(expected is everything)}")
-        assert page.run(f"shown('{CHART}')") == expected
-    assert_quiet(page)
+    button = page.locator(f'[data-legend="{CHART}"]').get_by_role("button", name=label)
+
+    def shown() -> set[bool]:
+        found = page.evaluate(VISIBLE, [CHART, label])
+        assert len(found) == number
+        assert all(found)
+        return {visible for panel in found for visible in panel}
+
+    assert shown() == {True}
+    for expected in (False, True):
+        if how == "click":
+            button.click()
+        else:
+            button.press("Enter")
+        expect(button).to_have_attribute("aria-pressed", str(expected).lower())
+        assert shown() == {expected}
+        others = page.evaluate(VISIBLE, [CHART, "MLinGreedy"])
+        assert {visible for panel in others for visible in panel} == {True}
 
 
 def test_a_mark_under_the_pointer_shows_its_values(page: Page, report: Path) -> None:
-    open_page(page, report, width=1440)
+    open_page(page, report)
     draw_chart(page, CHART)
-    x, y = page.run(f"mark(panels('{CHART}')[0], 'MLinGreedy')")
-    page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-    shown = page.wait_for("tip()")
-    assert "MLinGreedy" in shown
-    assert "regret per task" in shown
+    page.locator(f'[data-chart="{CHART}"] .panel').first.scroll_into_view_if_needed()
+    page.mouse.move(*page.evaluate(MARK, [CHART, "MLinGreedy"]))
+    page.wait_for_function(f"({TIP})() !== ''")
+    tip = page.evaluate(TIP)
+    assert "MLinGreedy" in tip
+    assert "regret per task" in tip
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_of_an_axis_do_not_collide(page: Page, report: Path, width: int) -> None:
+    open_page(page, report, width=width)
+    for name, chart in charts().items():
+        draw_chart(page, name)
+        boxes = page.evaluate(TICKS, name)
+        assert len(boxes) == len(chart.panels)
+        for labels in boxes:
+            assert len(labels) >= 2
+            gaps = [right[0] - left[1] for left, right in pairwise(labels)]
+            assert min(gaps) > 3, f"{name}: labels {min(gaps):.0f} pixels apart"
 
 
 def test_print_has_still_pictures_instead_of_charts(page: Page, report: Path) -> None:
-    show_media(page, medium="print")
-    page.load(report, width=700)
-    page.wait_for("[...document.images].every(image => image.complete)")
-    sizes = page.run("[...document.images].map(image => [image.naturalWidth, image.clientWidth])")
-    assert len(sizes) == sum(len(FIGURES[name].drawings) for name in SHOWN)
-    assert all(natural > 0 and 0 < shown < 700 for natural, shown in sizes)
-    assert page.run("[...document.querySelectorAll('.panels')].every(place => place.clientHeight === 0)")
-    assert_quiet(page)
+    page.emulate_media(media="print")
+    open_page(page, report, width=700)
+    stills = page.locator(".still img")
+    assert stills.count() == len(charts())
+    for still in stills.all():
+        expect(still).to_be_visible()
+        natural, wide = still.evaluate("image => [image.naturalWidth, image.clientWidth]")
+        assert natural > 0
+        assert 0 < wide < 700
+    for chart in page.locator(".chart").all():
+        expect(chart).to_be_hidden()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -178,14 +227,12 @@ def test_print_has_still_pictures_instead_of_charts(page: Page, report: Path) ->
 def test_no_page_is_wider_than_its_window_in_light_or_dark(
     page: Page, request: pytest.FixtureRequest, name: str, width: int
 ) -> None:
-    show_media(page, scheme="light")
     open_page(page, request.getfixturevalue(name), width=width)
-    for chart in page.run("[...document.querySelectorAll('[data-chart]')].map(one => one.dataset.chart)"):
+    for chart in page.locator("[data-chart]").evaluate_all("all => all.map(one => one.dataset.chart)"):
         draw_chart(page, chart)
-    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    for scheme in ("light", "dark"):
-        show_media(page, scheme=scheme)
-        assert page.run("document.documentElement.scrollWidth") <= page.run("innerWidth")
-        paper = page.run("getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)")
-        assert (sum(paper) > 3 * 128) == (scheme == "light")
-    assert_quiet(page)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    for scheme, light in (("light", True), ("dark", False)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 3 * 128) == light

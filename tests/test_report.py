@@ -1,4 +1,4 @@
-"""Figures and the page: drawn from the table given, complete, self-contained."""
+"""Charts and the page: drawn from the table given, complete, self-contained."""
 
 import base64
 import json
@@ -6,67 +6,46 @@ import os
 import platform
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from posse.lab.charts import regret_by_round, regret_by_tasks
 from posse.lab.registry import POLICIES
+from posse.lab.results import final_rounds, summarise
 from posse.paper.overlay import Overlay
-from posse.paper.registry import FIGURES
-from posse.paper.report import write_report
-from posse.paper.theory import Setting, finite_upper, infinite_upper
-from posse.viz.plots import (
-    STYLES,
-    draw_regret_against_round,
-    draw_regret_against_tasks,
-    regret_against_round,
-    regret_against_tasks,
-    save,
-)
+from posse.paper.registry import COMPARISONS, OF_IMAGES, figures_named
+from posse.paper.report import Report, write_report
+from posse.paper.theory import SIZES, Setting, finite_upper, infinite_upper
+from posse.viz import interactive, still
+from posse.viz.chart import Chart
+from tables import FIGURES, experiment_of, make_table
 
 
-def make_table(name: str = "fig1", seeds: int = 3) -> pl.DataFrame:
-    rng = np.random.default_rng(0)
-    experiment = FIGURES[name].experiment
-    rows = [
-        (
-            *(value for key, value in cell.items() if key != "horizon"),
-            cell.get("horizon", experiment.horizon),
-            seed,
-            policy,
-            moment,
-            moment / 50 + 40 * place + rng.random(),
-            0.1,
-        )
-        for cell in experiment.cells
-        if name != "fig1" or (cell["rank"] != 3 and cell["n_tasks"] in (10, 50))
-        for seed in range(seeds)
-        for place, policy in enumerate(experiment.policies)
-        for moment in sorted({1, 100, cell.get("explore", 100), cell.get("horizon", experiment.horizon)})
-    ]
-    cell = experiment.cells[0]
-    sizes = [key for key in cell if key != "horizon"]
-    names = [*sizes, "horizon", "seed", "policy", "round", "regret_per_task", "seconds"]
-    return pl.DataFrame(rows, schema=names, orient="row")
+def report(names: tuple[str, ...], tables: dict[str, pl.DataFrame], out: Path) -> Report:
+    figures = [FIGURES[name] for name in names]
+    return write_report(figures, tables, out, comparisons=COMPARISONS, minutes=1.5)
 
 
-def test_every_policy_has_a_style_and_no_two_of_a_figure_look_alike() -> None:
-    assert set(STYLES) == set(POLICIES)
-    assert len(set(STYLES.values())) == len(STYLES)
+def test_no_two_policies_of_a_figure_look_alike() -> None:
+    styles = [policy.style for policy in POLICIES.values()]
+    assert len({(style.colour, style.marker) for style in styles}) == len(styles)
     for figure in FIGURES.values():
-        styles = [STYLES[name] for name in figure.experiment.policies]
-        assert len({colour for colour, _ in styles}) == len(set(styles)) == len(styles)
+        if figure.name != "guarantees":
+            colours = [POLICIES[name].style.colour for name in experiment_of(figure).policies]
+            assert len(set(colours)) == len(colours)
 
 
 def test_curves_show_the_means_and_intervals_of_the_table() -> None:
-    data = regret_against_tasks(make_table())
-    figure = draw_regret_against_tasks(data, "title")
+    table = make_table()
+    figure = still.draw(regret_by_tasks(table, "title"))
     assert [axes.get_title() for axes in figure.axes] == ["k = 2", "k = 5"]
     lines = {bars.get_label(): bars for bars in figure.axes[0].containers}
-    assert set(lines) == {"MLinGreedy", "NaiveGreedy", "IndependentGreedy", "OracleGreedy"}
+    assert set(lines) == {"SharedGreedy", "MLinGreedy", "NaiveGreedy", "IndependentGreedy", "OracleGreedy"}
+    data = summarise(final_rounds(table), by=["rank", "policy", "n_tasks"])
     expected = data.filter(pl.col("rank") == 2, pl.col("policy") == "naive")
     centre, _, (bars,) = lines["NaiveGreedy"]
     assert list(centre.get_xdata()) == [10, 50]
@@ -77,56 +56,145 @@ def test_curves_show_the_means_and_intervals_of_the_table() -> None:
 
 
 def test_rounds_are_those_of_the_largest_number_of_tasks() -> None:
-    data = regret_against_round(make_table())
-    assert data["n_tasks"].unique().to_list() == [50]
-    assert data["round"].unique().sort().to_list() == [100, 10_000]
-    figure = draw_regret_against_round(data, "title")
-    assert len(figure.axes[0].collections) == 4
-    alone = draw_regret_against_round(regret_against_round(make_table(seeds=1)), "title")
+    chart = regret_by_round(make_table(), "title")
+    assert [panel.title for panel in chart.panels] == ["k = 2", "k = 5"]
+    table = make_table().filter(pl.col("n_tasks") == 50)
+    data = summarise(table, by=["rank", "policy", "round"]).filter(pl.col("rank") == 5)
+    naive = data.filter(pl.col("policy") == "naive", pl.col("round") >= 10)
+    (series,) = (some for some in chart.panels[1].series if some.label == "NaiveGreedy")
+    assert series.x == (100, 10_000)
+    assert series.y == tuple(naive["regret_per_task"])
+    assert series.low == tuple(naive["ci_low"])
+    assert len(still.draw(chart).axes[0].collections) == 5
+    alone = still.draw(regret_by_round(make_table(seeds=1), "title"))
     assert len(alone.axes[0].collections) == 0
+
+
+def test_a_policy_that_nobody_knows_is_drawn_too() -> None:
+    table = make_table()
+    stranger = table.filter(pl.col("policy") == "naive").with_columns(policy=pl.lit("a stranger's"))
+    chart = regret_by_tasks(pl.concat([table, stranger]), "title")
+    assert list(chart.legend)[-1] == "a stranger's"
+    assert "a stranger's" in {bars.get_label() for bars in still.draw(chart).axes[0].containers}
+    names = {renderer.name for renderer in interactive.draw(chart)[0].renderers}
+    assert "a stranger's" in names
+
+
+def every_chart() -> list[Chart]:
+    names = [name for name in FIGURES if not name.endswith(("_digits", "_fashion"))]
+    return [chart for name in names for chart in FIGURES[name].charts(make_table(name, seeds=2))]
+
+
+@pytest.mark.parametrize("chart", every_chart(), ids=lambda chart: f"{chart.title}, {chart.stem}")
+def test_both_drawers_draw_the_same(chart: Chart) -> None:
+    """Every curve with its points, on axes of the same kind, with the same ends."""
+    figure, plots = still.draw(chart), interactive.draw(chart)
+    drawn = [axes for axes in figure.axes if axes.axison]
+    assert len(drawn) == len(plots) == len(chart.panels)
+    for panel, axes, plot in zip(chart.panels, drawn, plots, strict=True):
+        labels = {series.label for series in panel.series}
+        assert set(axes.get_legend_handles_labels()[1]) == labels
+        assert {renderer.name for renderer in plot.renderers} == labels
+        assert (axes.get_xscale() == "log") == (type(plot.x_scale).__name__ == "LogScale")
+        assert (axes.get_yscale() == "log") == (type(plot.y_scale).__name__ == "LogScale")
+        low, high = axes.get_ylim()
+        assert plot.y_range.end == pytest.approx(panel.y.place(high))
+        if not panel.note:  # a still leaves room for it, a page has it below
+            assert plot.y_range.start == pytest.approx(panel.y.place(low))
+        for series in panel.series:
+            lines = [line for line in axes.lines if line.get_label() == series.label]
+            lines += [bars[0] for bars in axes.containers if bars.get_label() == series.label]
+            sources = [r.data_source.data for r in plot.renderers if r.name == series.label]
+            assert [np.asarray(line.get_ydata()).tolist() for line in lines] == [list(series.y)]
+            assert all(source["value_y"] == list(series.y) for source in sources)
+            assert all(source["y"] == [panel.y.place(value) for value in series.y] for source in sources)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_figures_are_saved_in_the_format_of_their_ending(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"figure.{ending}"
-    save(draw_regret_against_tasks(regret_against_tasks(make_table()), "title"), path)
+    still.save(still.draw(regret_by_tasks(make_table(), "title")), path)
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     assert path.read_bytes().startswith(starts[ending])
 
 
-FULL = [name for name in FIGURES if not name.endswith(("_digits", "_fashion"))]
+FULL = tuple(name for name in FIGURES if not name.endswith(("_digits", "_fashion")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("names", "seeds"), [(("fig1", "margin_digits", "fig5", "fig6"), 1), (FULL, 3)])
-def test_the_page_is_complete_and_needs_no_network(names: Iterable[str], seeds: int, tmp_path: Path) -> None:
-    figures = {name: FIGURES[name] for name in names}
-    tables = {name: make_table(name, seeds) for name in figures}
-    report = write_report(tables, tmp_path, command="posse reproduce <fig1>", minutes=1.5)
-    page = report.path.read_text(encoding="utf-8")
+def test_the_page_is_complete_and_asks_nobody(names: tuple[str, ...], seeds: int, tmp_path: Path) -> None:
+    tables = {name: make_table(name, seeds) for name in names}
+    page = report(names, tables, tmp_path).path.read_text(encoding="utf-8")
+    charts = {name: FIGURES[name].charts(tables[name]) for name in names}
     images = re.findall(r"<img src=\"data:image/svg\+xml;base64,([^\"]*)", page)
-    assert len(images) == sum(len(figure.drawings) for figure in figures.values())
+    assert len(images) == sum(map(len, charts.values()))
     for image in images:
         ElementTree.fromstring(base64.b64decode(image))
+    assert page.count('class="thumbnail"') == len(names)
     elements = re.sub(r"(<script[^>]*>).*?</script>", r"\1", page, flags=re.DOTALL)
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", elements)
-    assert "posse reproduce &lt;fig1&gt;" in page
     decided = json.loads((tmp_path / "claims.json").read_text())
-    assert set(decided) == {*figures, "fig5+fig6"}
+    assert set(decided) == {*names, "fig5+fig6"}
     for claims in decided.values():
         for claim in claims:
             assert claim["verdict"] in {"holds", "fails", "undecided"}
             assert page.count(claim["statement"].replace("'", "&#39;")) >= 2
-    for name, figure in figures.items():
+    for name in names:
         assert f'<a href="#{name}">' in elements
         assert f'<h2 id="{name}">' in elements
-        for drawing in figure.drawings:
-            assert (tmp_path / name / f"{drawing.stem}.png").stat().st_size > 10_000
-            ElementTree.parse(tmp_path / name / f"{drawing.stem}.svg")
+        for chart in charts[name]:
+            assert (tmp_path / name / f"{chart.stem}.png").stat().st_size > 10_000
+            ElementTree.parse(tmp_path / name / f"{chart.stem}.svg")
+
+
+def test_the_page_opens_with_totals_and_pictures_and_then_has_the_rest(tmp_path: Path) -> None:
+    written = report(("fig1", "fig5"), {name: make_table(name) for name in ("fig1", "fig5")}, tmp_path)
+    page = written.path.read_text(encoding="utf-8")
+    claims = [claim for some in written.claims.values() for claim in some]
+    counts = {
+        (source, verdict): sum((claim.source, claim.verdict) == (source, verdict) for claim in claims)
+        for source in ("paper", "posse")
+        for verdict in ("holds", "fails", "undecided")
+    }
+    for source, what in {"paper": "claims of the paper", "posse": "questions of ours"}.items():
+        total = sum(number for (some, _), number in counts.items() if some == source)
+        found = re.search(rf"Of {total} {what} (\d+) holds?, (\d+) fails?, (\d+) (?:are|is) undecided", page)
+        assert found is not None
+        assert [int(n) for n in found.groups()] == [
+            counts[source, verdict] for verdict in ("holds", "fails", "undecided")
+        ]
+    totals, picture, rest = map(page.index, ("claims of the paper", 'class="thumbnail"', "What it shows"))
+    assert totals < picture < rest
+
+
+def test_a_page_needs_the_runs_of_its_figures(tmp_path: Path) -> None:
+    figures = [FIGURES["fig5"], FIGURES["fig6"]]
+    with pytest.raises(ValueError, match=r"must hold the results of every figure. Got none of fig6."):
+        write_report(figures, {"fig5": make_table("fig5")}, tmp_path, minutes=0.1)
+    with pytest.raises(ValueError, match="every figure"):
+        write_report([], {}, tmp_path, minutes=0.1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_comparisons_need_all_their_figures(tmp_path: Path) -> None:
-    report = write_report({"fig5": make_table("fig5", 2)}, tmp_path, command="", minutes=0.1)
-    assert set(report.claims) == {"fig5"}
+    assert set(report(("fig5",), {"fig5": make_table("fig5", 2)}, tmp_path).claims) == {"fig5"}
+
+
+def test_on_other_images_the_papers_claims_are_questions_of_ours(tmp_path: Path) -> None:
+    for name in OF_IMAGES:
+        for images in ("mnist", "digits", "fashion"):
+            (figure,) = figures_named((name,), images=images)
+            sources = {claim(make_table(figure.name, 2)).source for claim in figure.claims}
+            assert ("paper" in sources) == (images == "mnist" and name != "margin")
+    page = report(("fig3_digits",), {"fig3_digits": make_table("fig3_digits", 2)}, tmp_path).path.read_text()
+    assert "claimed by the paper" not in page
+
+
+def test_an_undecided_claim_says_what_the_stored_run_decided(tmp_path: Path) -> None:
+    page = report(("fig1",), {"fig1": make_table(seeds=1)}, tmp_path).path.read_text(encoding="utf-8")
+    assert page.count("in the stored run of 20 seeds: holds") >= 2
+    assert page.count("in the stored run of 20 seeds: fails") >= 2
 
 
 def test_the_page_says_how_it_was_made(tmp_path: Path) -> None:
@@ -135,10 +203,13 @@ def test_the_page_says_how_it_was_made(tmp_path: Path) -> None:
         "fig1": make_table().with_columns(path.alias("path")),
         "fig5": make_table("fig5").with_columns(pl.lit("contexts").alias("path")),
     }
-    page = write_report(tables, tmp_path, command="", minutes=1.5).path.read_text(encoding="utf-8")
+    page = report(("fig1", "fig5"), tables, tmp_path / "<out>").path.read_text(encoding="utf-8")
     shown = re.sub(r"<[^>]*>", " ", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
     for library in ("posse", "Python", "numpy", "scipy", "numba", "bokeh"):
         assert re.search(rf"\b{library} \d+\.\d+", shown)
+    assert "posse reproduce fig1 --seeds 3 --out" in shown
+    assert "posse reproduce fig5 --seeds 3 --out" in shown
+    assert f"{tmp_path}/&lt;out&gt;" in page
     assert f"{os.cpu_count()} cores, {platform.machine()}" in shown
     assert platform.node() not in shown.split()
     assert re.findall(r"rounds were played\s+(.*?)\s\s", shown) == [
@@ -146,26 +217,21 @@ def test_the_page_says_how_it_was_made(tmp_path: Path) -> None:
         "round by round",
     ]
     assert len(re.findall(r"seeds\s+0 to 2\b", shown)) == 2
-    # 4 cells with 4 policies, and 9 with 7, of 3 seeds: a tenth of a second each
-    assert "24 seconds, the time of every policy in every run added up" in shown
+    # 4 cells with 5 policies, and 9 with 7, of 3 seeds: a tenth of a second each
+    assert "25 seconds, the time of every policy in every run added up" in shown
 
 
 @pytest.mark.parametrize(("name", "crossing"), [("fig1", 30), ("fig2", 20), ("fig5", 1000), ("fig6", 1000)])
 def test_a_bound_is_fitted_by_one_constant(name: str, crossing: int) -> None:
     bound, policy = (finite_upper, "mlingreedy") if name < "fig3" else (infinite_upper, "e2tc")
-    cells = FIGURES[name].experiment.cells
-    tight = [
-        2.5
-        * bound(Setting(rounds=10_000, tasks=c["n_tasks"], dim=c["dim"], rank=c["rank"])).value
-        / c["n_tasks"]
-        for c in cells
-    ]
+    cells = [{**cell, "horizon": 10_000} for cell in FIGURES[name].study.cells]
+    settings = [Setting(**{size: cell[size] for size in SIZES}) for cell in cells]
+    tight = [2.5 * bound(setting).value / setting.n_tasks for setting in settings]
     table = pl.DataFrame(cells).with_columns(
-        pl.Series("regret_per_task", tight), policy=pl.lit(policy), round=10_000, horizon=10_000
+        pl.Series("regret_per_task", tight), policy=pl.lit(policy), round=10_000
     )
     overlay = Overlay(policy=policy, bound=bound)
-    curve = overlay.curve(table)
-    both = table.join(curve, on=["rank", "n_tasks"], suffix="_fitted")
+    both = table.join(overlay.curve(table), on=["rank", "n_tasks"], suffix="_fitted")
     assert both.height >= 2 * len(set(table["rank"]))
     np.testing.assert_allclose(both["regret_per_task_fitted"], both["regret_per_task"])
     reading = overlay.reading(table)
@@ -174,15 +240,27 @@ def test_a_bound_is_fitted_by_one_constant(name: str, crossing: int) -> None:
     assert f"Below T = {crossing} its larger term is" in reading
 
 
-def test_the_overlay_is_in_the_picture_and_in_the_chart() -> None:
-    drawing = FIGURES["fig1"].drawings[0]
-    table = make_table()
+def test_the_theorem_is_in_the_picture_and_in_the_chart() -> None:
+    chart = FIGURES["fig1"].charts(make_table())[0]
     label = "Theorem 1, constant fitted"
-    for axes in drawing.draw(table, "title").axes:
-        ((line, *_),) = (bars for bars in axes.containers if bars.get_label() == label)
+    for axes in still.draw(chart).axes:
+        (line,) = (line for line in axes.lines if line.get_label() == label)
         assert line.get_linestyle() == "--"
-    panels = drawing.explore(table)
-    for panel in panels:
-        (item,) = (item for item in panel.legend[0].items if item.label.value == label)
-        assert item.renderers[0].glyph.line_dash == [6]
-    assert {(panel.y_range.start, panel.y_range.end) for panel in panels} == {(0.0, panels[0].y_range.end)}
+    plots = interactive.draw(chart)
+    for plot in plots:
+        (curve,) = (renderer for renderer in plot.renderers if renderer.name == label)
+        assert curve.glyph.line_dash == [6]
+    assert {(plot.y_range.start, plot.y_range.end) for plot in plots} == {(0.0, plots[0].y_range.end)}
+
+
+def test_what_a_note_says_is_below_its_panel(tmp_path: Path) -> None:
+    tables = {"scaling_shared": make_table("scaling_shared")}
+    page = report(("scaling_shared",), tables, tmp_path).path.read_text(encoding="utf-8")
+    notes = re.findall(r"<pre class=\"note\">exponent of (\w)", page)
+    assert notes == ["N", "T", "d", "k"]
+
+
+def test_a_style_that_cannot_be_drawn_is_refused() -> None:
+    style = POLICIES["naive"].style
+    with pytest.raises(ValueError, match=r"`marker` and `line` of Style .* Got 'heart' and 'solid'"):
+        replace(style, marker="heart")

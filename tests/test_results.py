@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from posse.core.files import write_atomically
-from posse.lab.results import final_rounds, mean_interval, summarise, write_json, write_table
+from posse.core.files import write_atomically, write_json
+from posse.lab.results import final_rounds, mean_interval, summarise, write_table
 
 
 def test_interval_agrees_with_scipy() -> None:

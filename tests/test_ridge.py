@@ -80,7 +80,7 @@ def test_oracle_is_ridge_on_projected_features() -> None:
 def test_bad_parameters_are_named() -> None:
     with pytest.raises(ValueError, match=r"`penalty` of Ridge .* Got -1"):
         Ridge(penalty=-1)
-    with pytest.raises(ValueError, match=r"one of evidence. Got 'evidense'. Did you mean 'evidence'"):
+    with pytest.raises(ValueError, match=r"Got 'evidense'. Did you mean 'evidence'\? Known are evidence"):
         Ridge(penalty="evidense")
     with pytest.raises(ValueError, match=r"orthonormal columns"):
         OracleBasis(basis=np.ones((3, 2)))

@@ -36,6 +36,7 @@ from posse.core.protocols import Policy
 from posse.estimators import FactorEstimate
 from posse.numerics.checks import Array
 from posse.numerics.linalg import triangular_root
+from posse.policies import Learning
 from posse.problems import FixedArms, LateTasks, MovingBasis
 from posse.testing import DIM, N_TASKS, check_policy
 
@@ -203,7 +204,7 @@ def test_the_covariance_inside_a_basis() -> None:
     ],
     ids=lambda policy: repr(policy)[:90],
 )
-def test_presets_keep_the_promises_of_policies(policy: LearningPolicy) -> None:
+def test_presets_keep_the_promises_of_policies(policy: Learning) -> None:
     check_policy(policy)
     if not isinstance(policy.rule, UCB):
         problem = EllipsoidProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
@@ -227,7 +228,7 @@ def test_a_learning_policy_starts_its_estimator_where_it_ended(monkeypatch: pyte
     assert all(isinstance(previous, FactorEstimate) for previous in calls)
 
 
-def final(problem: GaussianProblem, seed: int, **policies: LearningPolicy) -> dict[str, float]:
+def final(problem: GaussianProblem, seed: int, **policies: Learning) -> dict[str, float]:
     traces = simulate_all(problem, policies, horizon=1500, seed=seed)
     return {name: float(trace.regret_per_task[-1]) for name, trace in traces.items()}
 

@@ -8,13 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
-from typer.testing import CliRunner
 
-from posse.cli import app
+from posse.lab.engines import Workers
+from posse.lab.grid import play_seeds
 from posse.paper import bounds, guarantees, scaling, theory
 from posse.paper.exponents import Sweep, exponent_table, power, range_claim, with_interval
-from posse.paper.registry import FIGURES
-from posse.paper.theory_plots import draw_guarantees
+from posse.paper.guarantees import Guarantees, Sizes
+from posse.paper.registry import DEFAULT, figures_named
+from posse.paper.registry import FIGURES as NAMED
+from posse.paper.reproduce import reproduce
+from tables import FIGURES, experiment_of
 
 Law = Callable[[str, dict[str, int]], float]
 
@@ -25,7 +28,7 @@ EXPONENTS = {"horizon": 0.4, "n_tasks": -0.3, "dim": 0.7, "rank": 0.6}
 def make_table(name: str, law: Law, seeds: int = 5, noise: float = 0.01, draw: int = 0) -> pl.DataFrame:
     """Return final rows of a figure's cells, with regrets by a law and noise that multiplies them."""
     rng = np.random.default_rng(draw)
-    experiment = FIGURES[name].experiment
+    experiment = experiment_of(FIGURES[name])
     rows = []
     for cell in experiment.cells:
         horizon = cell.get("horizon", experiment.horizon)
@@ -40,9 +43,8 @@ def make_table(name: str, law: Law, seeds: int = 5, noise: float = 0.01, draw: i
 
 def theorem(policy: str, cell: dict[str, int]) -> float:
     """The sum of Theorem 1's terms per task, times 3."""
-    names = {"rounds": "horizon", "tasks": "n_tasks", "dim": "dim", "rank": "rank"}
-    setting = theory.Setting(**{ours: cell[column] for ours, column in names.items()})
-    return 3 * theory.finite_upper(setting).value / setting.tasks
+    setting = theory.Setting(**{size: cell[size] for size in theory.SIZES})
+    return 3 * theory.finite_upper(setting).value / setting.n_tasks
 
 
 def powers(policy: str, cell: dict[str, int]) -> float:
@@ -64,7 +66,7 @@ def test_intervals_cover_the_exponent_nineteen_times_in_twenty() -> None:
     wanted = pl.col("along").replace_strict(EXPONENTS)
     for draw in range(20):
         table = make_table("scaling", powers, noise=0.1, draw=draw)
-        policies = FIGURES["scaling"].experiment.policies
+        policies = experiment_of(FIGURES["scaling"]).policies
         found = exponent_table(table, scaling.FINITE, policies, theory.finite_upper)
         covered += found.select(wanted.is_between("ci_low", "ci_high")).to_series().to_list()
     assert len(covered) == 300
@@ -108,6 +110,7 @@ def test_ranges(values: list[float], verdict: str) -> None:
 
 def test_with_interval() -> None:
     assert with_interval(np.array([1.0, 2.0, 3.0])) == "2.00 ± 2.48"
+    assert with_interval(np.array([1.0, 1.001, 1.002])) == "1.001 ± 0.002"
     assert with_interval(np.array([1.0])) == "1.00"
 
 
@@ -151,25 +154,29 @@ def test_claims_of_bounds_are_decided_by_their_truth() -> None:
     assert_allclose(row["terms"], [1e-4 * 10 * np.sqrt(2 * 1e4 / 100), 1e-4 * 2 * 100])
 
 
+SMALL = Guarantees(
+    predicted=Sizes(dim=5, rank=1, n_tasks=(4, 8), rounds=(20, 40)),
+    represented=Sizes(dim=5, rank=1, n_tasks=(4, 8), rounds=(4000, 8000)),
+)
+
+
 def guarantee_table(in_sample: float, sine: float, seeds: int = 5) -> pl.DataFrame:
     """Return errors that are powers: of T and n relative to the bound, and of N_1 T."""
     rng = np.random.default_rng(0)
     rows = []
-    for seed in range(seeds):
-        for name in ("low-rank", "alone"):
-            for T, n in guarantees.PREDICTED.cells:
-                ratio = (T * n) ** in_sample * np.exp(0.01 * rng.standard_normal())
-                rows.append((guarantees.IN_SAMPLE, name, T, n, 100.0 * ratio, 100.0, seed))
-        for name in guarantees.SUBSPACES:
-            for T, n in guarantees.REPRESENTED.cells:
-                error = 20 * (T * n) ** sine * np.exp(0.01 * rng.standard_normal())
-                rows.append((guarantees.SINE, name, T, n, error, 0.5, seed))
-    names = ["measure", "estimator", "n_tasks", "rounds", "error", "bound", "seed"]
-    return pl.DataFrame(rows, schema=names, orient="row")
+    for cell in Guarantees().cells:
+        samples = cell["n_tasks"] * cell["rounds"]
+        predicted = cell["measure"] == guarantees.IN_SAMPLE
+        law = (100 * samples**in_sample, 100.0) if predicted else (20 * samples**sine, 0.5)
+        for seed in range(seeds):
+            for name in ("low-rank", "alone") if predicted else guarantees.SUBSPACES:
+                error = law[0] * np.exp(0.01 * rng.standard_normal())
+                rows.append({**cell, "seed": seed, "estimator": name, "error": error, "bound": law[1]})
+    return pl.DataFrame(rows)
 
 
 def test_claims_of_guarantees_are_decided_by_their_truth() -> None:
-    in_sample, sine = guarantees.CLAIMS
+    in_sample, sine = FIGURES["guarantees"].claims
     assert in_sample(guarantee_table(-0.1, -0.5)).verdict == "holds"
     assert in_sample(guarantee_table(0.1, -0.5)).verdict == "fails"
     assert in_sample(guarantee_table(0.0, -0.5)).verdict == "undecided"
@@ -177,18 +184,15 @@ def test_claims_of_guarantees_are_decided_by_their_truth() -> None:
     assert sine(guarantee_table(-0.1, -0.9)).verdict == "fails"
     assert sine(guarantee_table(-0.1, -0.5, seeds=1)).verdict == "undecided"
     assert_allclose(guarantees.sine_exponents(guarantee_table(0.0, -0.5), "pairs"), -0.5, atol=0.02)
-    assert draw_guarantees(guarantee_table(-0.1, -0.5, seeds=1), "title").axes[0].get_ylabel()
+    left, right = guarantees.errors_chart(guarantee_table(-0.1, -0.5, seeds=1)).panels
+    assert {series.label for series in left.series} == {
+        f"{label}, T = {n_tasks}" for label in ("low-rank", "alone") for n_tasks in (20, 60, 200)
+    }
+    assert [series.label for series in right.series][-1] == "bound of the moments"
 
 
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = guarantees.Grid(dim=5, rank=1, n_tasks=(4, 8), rounds=(20, 40))
-    monkeypatch.setattr(guarantees, "PREDICTED", small)
-    monkeypatch.setattr(guarantees, "REPRESENTED", replace(small, rounds=(4000, 8000)))
-
-
-def test_errors_are_measured_as_they_are_defined(tiny: None) -> None:
-    table = guarantees.measure(3)
+def test_errors_are_measured_as_they_are_defined() -> None:
+    table = play_seeds(SMALL, seeds=1)
     assert table.height == 4 * 2 + 4 * 3
     sines = table.filter(pl.col("measure") == guarantees.SINE)
     assert sines["error"].is_between(0.0, 1.0).all()
@@ -198,49 +202,52 @@ def test_errors_are_measured_as_they_are_defined(tiny: None) -> None:
     # of least squares alone it is chi-squared with T d degrees of freedom
     assert (errors["alone"] / (5 * errors["n_tasks"])).is_between(0.1, 3.0).all()
     assert (errors["low-rank"] < errors["alone"]).all()
-    assert table.equals(guarantees.measure(3))
+    again = play_seeds(SMALL, seeds=1, workers=Workers(jobs=2))
+    assert table.drop("seconds").equals(again.drop("seconds"))
 
 
-def test_guarantees_are_resumed_and_written(
-    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = guarantees.measure_guarantees(seeds=1, jobs=1, out=tmp_path)
-    seen: list[int] = []
-    measure = guarantees.measure
-
-    def counted(seed: int) -> pl.DataFrame:
-        seen.append(seed)
-        return measure(seed)
-
-    monkeypatch.setattr(guarantees, "measure", counted)
-    done = CliRunner().invoke(
-        app, ["reproduce", "guarantees", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path)]
+def test_guarantees_are_a_figure_like_others(tmp_path: Path) -> None:
+    figure = guarantees.figure(SMALL)
+    progress: list[tuple[int, int]] = []
+    reproduce([figure], seeds=1, out=tmp_path, known=())
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("guarantees/runs/*.parquet")}
+    report = reproduce(
+        [figure],
+        seeds=2,
+        out=tmp_path,
+        known=(),
+        on_progress=lambda state: progress.append((state.runs, state.total_runs)),
     )
-    assert done.exit_code == 0, done.output
-    assert seen == [1]
+    assert progress == [(done, 16) for done in range(8, 17)]
+    assert {path: path.stat().st_mtime_ns for path in files} == files
     assert {path.name for path in (tmp_path / "guarantees").iterdir()} == {
-        "results.parquet", "manifest.json", "claims.json", "errors.png", "errors.svg",
+        "runs", "results.parquet", "manifest.json", "errors.png", "errors.svg",
     }  # fmt: skip
-    both = pl.read_parquet(tmp_path / "guarantees" / "results.parquet")
-    assert both.filter(pl.col("seed") == 0).equals(first)
-    assert not (tmp_path / "report.html").exists()
+    assert [claim.source for claim in report.claims["guarantees"]] == ["paper", "paper"]
+    assert "posse reproduce guarantees --seeds 2" in report.path.read_text()
 
 
-def test_ours_are_run_by_name_and_not_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = tuple(
-        {"horizon": N, "n_tasks": T, "dim": 4, "rank": 1} for N, T in ((30, 3), (60, 3), (30, 5), (60, 5))
+def test_ours_are_run_by_name_and_not_otherwise() -> None:
+    assert {"scaling", "bounds", "guarantees"} == set(NAMED) - set(DEFAULT)
+    names = [figure.name for figure in figures_named(("scaling", "bounds", "guarantees", "scaling"))]
+    expected = ["scaling", "scaling_shared", "scaling_sphere", "bounds", "bounds_sphere", "guarantees"]
+    assert names == expected
+    for name in names:
+        assert FIGURES[name].command[0] == name.partition("_")[0]
+    with pytest.raises(ValueError, match=r"Got 'scalling'. Did you mean 'scaling'\? Known are fig1,"):
+        figures_named(("scalling",))
+
+
+def test_a_figure_of_sweeps_draws_what_is_there() -> None:
+    sweep = Sweep("horizon", (30, 60), {"n_tasks": 3, "dim": 4, "rank": 1})
+    study = replace(experiment_of(FIGURES["scaling_shared"]), cells=sweep.cells)
+    table = play_seeds(study, seeds=2)
+    chart = scaling.size_chart(
+        table, "title", sweeps=(sweep,), policies=study.policies, bound=theory.finite_upper
     )
-    sweeps = (Sweep("horizon", (30, 60), {"n_tasks": 3, "dim": 4, "rank": 1}),)
-    name = "scaling_shared"
-    monkeypatch.setattr(scaling, "SHARED", sweeps)
-    figure = FIGURES[name]
-    small = {name: replace(figure, experiment=replace(figure.experiment, cells=cells), drawings=())}
-    monkeypatch.setattr("posse.cli.reproduce.FIGURES", small)
-    monkeypatch.setattr("posse.paper.report.FIGURES", small)
-    monkeypatch.setattr("posse.cli.reproduce.BESIDE", {"scaling": (name,)})
-    done = CliRunner().invoke(
-        app, ["reproduce", "scaling", "--seeds", "2", "--jobs", "1", "--out", str(tmp_path)]
-    )
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / name / "results.parquet").exists()
-    assert "posse reproduce scaling --seeds 2" in (tmp_path / "report.html").read_text()
+    (panel,) = chart.panels
+    assert panel.title == "N, at T = 3, d = 4, k = 1"
+    assert [series.label for series in panel.series] == [
+        "SharedGreedy", "MLinGreedy", "OracleGreedy", "Theorem 1, one constant",
+    ]  # fmt: skip
+    assert panel.note.startswith("exponent of N")

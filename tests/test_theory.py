@@ -16,7 +16,7 @@ from posse.paper import theory
 from posse.paper.theory import Bound, Setting
 from posse.policies import E2TC
 
-HAND = Setting(rounds=10_000, tasks=100, dim=25, rank=4)
+HAND = Setting(horizon=10_000, n_tasks=100, dim=25, rank=4)
 
 
 def test_terms_by_hand() -> None:
@@ -37,7 +37,7 @@ def test_terms_by_hand() -> None:
     logarithms = math.sqrt(math.log(1e8) * math.log(5e6)) * math.log(math.log(1e4))
     assert_allclose(theory.finite_logarithms(HAND), logarithms)
     for rounds in (1, 2, 3):
-        few = Setting(rounds=rounds, tasks=10, dim=5, rank=2)
+        few = Setting(horizon=rounds, n_tasks=10, dim=5, rank=2)
         assert_allclose(
             theory.finite_logarithms(few), math.sqrt(math.log(100 * rounds) * math.log(50 * rounds))
         )
@@ -45,7 +45,7 @@ def test_terms_by_hand() -> None:
 
 SETTINGS = st.builds(
     lambda rounds, tasks, dim, share: Setting(
-        rounds=rounds, tasks=tasks, dim=dim, rank=1 + int(share * (min(dim, tasks) - 1))
+        horizon=rounds, n_tasks=tasks, dim=dim, rank=1 + int(share * (min(dim, tasks) - 1))
     ),
     st.integers(1, 10**6),
     st.integers(1, 10**4),
@@ -66,8 +66,8 @@ BOUNDS = (
 def test_exponents_are_those_of_the_formula(setting: Setting) -> None:
     """The formula as people read it, evaluated by Python, is the product of powers."""
     symbols = {
-        "N": setting.rounds,
-        "T": setting.tasks,
+        "N": setting.horizon,
+        "T": setting.n_tasks,
         "d": setting.dim,
         "k": setting.rank,
         "sqrt": math.sqrt,
@@ -88,9 +88,9 @@ def test_theorem_1_follows_from_its_lemmas() -> None:
     The lemma's |Theta_hat - Theta|^2 = (dk + kT) / (N/d) makes that sqrt(NT (dk + kT)): between the sum of
     the theorem's terms and that over the root of two.
     """
-    for n in (HAND, Setting(rounds=40_000, tasks=3, dim=60, rank=2)):
-        error = math.sqrt((n.dim * n.rank + n.rank * n.tasks) / (n.rounds / n.dim))
-        epoch = n.rounds * math.sqrt(n.tasks / n.dim) * error
+    for n in (HAND, Setting(horizon=40_000, n_tasks=3, dim=60, rank=2)):
+        error = math.sqrt((n.dim * n.rank + n.rank * n.n_tasks) / (n.horizon / n.dim))
+        epoch = n.horizon * math.sqrt(n.n_tasks / n.dim) * error
         total = theory.finite_upper(n).value
         assert total / math.sqrt(2) - 1e-9 <= epoch <= total
 
@@ -100,8 +100,8 @@ def test_theorem_3_is_the_best_exploration() -> None:
 
     def regret(explore: float, refine: float) -> float:
         n = HAND
-        first = n.tasks * explore + n.rounds * n.dim**3 * n.rank**2 / explore
-        return first + n.tasks * refine + n.tasks * n.rounds * n.rank**2 / refine
+        first = n.n_tasks * explore + n.horizon * n.dim**3 * n.rank**2 / explore
+        return first + n.n_tasks * refine + n.n_tasks * n.horizon * n.rank**2 / refine
 
     explore, refine = theory.exploration_rounds(HAND)
     best = minimize_scalar(lambda log: regret(math.exp(log), refine), bounds=(0, 20), method="bounded")
@@ -114,7 +114,7 @@ def test_theorem_3_is_the_best_exploration() -> None:
 def test_theorem_2_is_k_bandits_with_all_rounds_of_their_group() -> None:
     """k groups of T / k tasks, each a bandit of dimension d for NT / k rounds: k sqrt(d NT / k)."""
     terms = theory.finite_lower(HAND).terms
-    group = Setting(rounds=HAND.rounds * HAND.tasks // HAND.rank, tasks=1, dim=HAND.dim, rank=1)
+    group = Setting(horizon=HAND.horizon * HAND.n_tasks // HAND.rank, n_tasks=1, dim=HAND.dim, rank=1)
     assert_allclose(terms[1].value, HAND.rank * theory.finite_independent(group).value)
     terms = theory.infinite_lower(HAND).terms
     assert_allclose(terms[0].value, HAND.rank * theory.infinite_independent(group).value)
@@ -123,12 +123,12 @@ def test_theorem_2_is_k_bandits_with_all_rounds_of_their_group() -> None:
 @pytest.mark.parametrize(("dim", "rank"), [(30, 3), (20, 2), (10, 2), (200, 1), (7, 6)])
 def test_break_even_is_where_the_bounds_cross(dim: int, rank: int) -> None:
     """A root in real T, to which the terms at T = 10^6 are scaled by their exponents."""
-    setting = Setting(rounds=100, tasks=10**6, dim=dim, rank=rank)
+    setting = Setting(horizon=100, n_tasks=10**6, dim=dim, rank=rank)
 
     def gap(log_tasks: float, shared: Bound, alone: Bound) -> float:
-        share = math.exp(log_tasks) / setting.tasks
+        share = math.exp(log_tasks) / setting.n_tasks
         one, other = (
-            sum(term.value * share ** term.exponents["tasks"] for term in bound.terms)
+            sum(term.value * share ** term.exponents["n_tasks"] for term in bound.terms)
             for bound in (shared, alone)
         )
         return math.log(one / other)
@@ -149,7 +149,7 @@ def test_orders_of_break_even_are_the_papers() -> None:
 
 
 def test_e2tc_explores_as_the_theorem_says() -> None:
-    explore, refine = theory.exploration_rounds(Setting(rounds=10_000, tasks=50, dim=10, rank=2))
+    explore, refine = theory.exploration_rounds(Setting(horizon=10_000, n_tasks=50, dim=10, rank=2))
     blocks = E2TC(rank=2).blocks(10_000, n_tasks=50, dim=10)
     assert blocks[0] == round(explore)
     assert sum(blocks[1:3]) == refine
@@ -169,14 +169,14 @@ def test_bounds_grow_and_lower_is_below_upper() -> None:
     ("wrong", "message"),
     [
         ({"rank": 0}, r"`rank` of Setting"),
-        ({"rank": 26}, r"min\(dim=25, tasks=100\)"),
-        ({"tasks": 3}, r"min\(dim=25, tasks=3\)"),
-        ({"rounds": 0}, r"`rounds` of Setting"),
+        ({"rank": 26}, r"min\(dim=25, n_tasks=100\)"),
+        ({"n_tasks": 3}, r"min\(dim=25, n_tasks=3\)"),
+        ({"horizon": 0}, r"`horizon` of Setting"),
         ({"dim": 2.5}, r"`dim` of Setting .* Got 2.5"),
     ],
 )
 def test_bad_settings_are_named(wrong: dict[str, float], message: str) -> None:
-    sizes = {"rounds": 100, "tasks": 100, "dim": 25, "rank": 4, **wrong}
+    sizes = {"horizon": 100, "n_tasks": 100, "dim": 25, "rank": 4, **wrong}
     with pytest.raises(ValueError, match=message):
         Setting(**sizes)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`explore`"):
@@ -190,14 +190,17 @@ def test_the_command_prints_and_says_it_in_words() -> None:
     for text in ("T sqrt(kN)", "d^1.5 k sqrt(TN)", "Sharing should pay", "N_1 = 4930", "d sqrt(kNT)"):
         assert text in printed.output
     found = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
+    assert found["setting"] == {"rounds": 10_000, "tasks": 100, "dim": 30, "rank": 3, "arms": 5}
+    exponents = found["finite"]["bounds"][0]["terms"][0]["exponents"]
+    assert exponents == {"rounds": 0.5, "tasks": 1.0, "dim": 0.0, "rank": 0.5}
     assert found["finite"]["dominant"] == "T sqrt(kN)"
     assert_allclose(
         found["finite"]["bounds"][0]["value"],
-        theory.finite_upper(Setting(rounds=10_000, tasks=100, dim=30, rank=3)).value,
+        theory.finite_upper(Setting(horizon=10_000, n_tasks=100, dim=30, rank=3)).value,
     )
     assert found["infinite"]["sharing_expected_to_pay"] is False
     assert_allclose(found["infinite"]["break_even_tasks"], 27_000 * 9 / 27**2)
     wrong = CliRunner().invoke(app, ["theory", "--rank", "60"])
     assert wrong.exit_code == 2
-    assert "Got 60" in wrong.output
+    assert "--rank must be an integer in [1, min(dim=20, tasks=50)=20]. Got 60." in wrong.output
     assert np.isfinite(found["finite"]["break_even_tasks"])

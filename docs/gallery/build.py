@@ -2,7 +2,7 @@
 
     python docs/gallery/build.py [OUT]
 
-`make gallery OUT=...` calls it.
+`make gallery` calls it. It also writes the verdicts that posse brings along, and the picture of the README.
 """
 
 from __future__ import annotations
@@ -10,88 +10,113 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from posse.lab.results import write_json
-from posse.paper.registry import FIGURES
-from posse.paper.report import compared, decide, in_words, run_seconds, seeds_of, settings_of
-from posse.viz.plots import save
+from posse.core.files import write_json
+from posse.paper.claims import Claim
+from posse.paper.figure import Figure
+from posse.paper.registry import COMPARISONS, all_figures
+from posse.paper.report import run_seconds, seeds_of, settings_of
+from posse.paper.verdicts import STORED, decide, possible, to_store
+from posse.viz.chart import Chart
+from posse.viz.pages import in_words
+from posse.viz.still import draw, save
 
 FOLDER = Path(__file__).parent
-RESULTS = FOLDER / "results"
-VERSIONS = RESULTS / "versions.json"
-PAGE = FOLDER.parent / "gallery.md"
+ROOT = FOLDER.parent.parent
+# The picture of the README, and the figure whose first chart it is.
+HERO, HERO_FIGURE = ROOT / "docs" / "assets" / "regret-by-tasks.png", "fig1"
 
 
-def store(out: Path) -> None:
-    """Keep the results of a folder of `posse reproduce` as small files, and what versions made them."""
-    found = [name for name in FIGURES if (out / name / "results.parquet").exists()]
-    if not found:
-        raise SystemExit(f"{out} holds no results of `posse reproduce`.")
-    RESULTS.mkdir(exist_ok=True)
-    versions = json.loads(VERSIONS.read_text(encoding="utf-8")) if VERSIONS.exists() else {}
-    for name in found:
-        table = pl.read_parquet(out / name / "results.parquet").with_columns(
-            pl.col(pl.Float64).cast(pl.Float32)
+@dataclass(frozen=True)
+class Gallery:
+    """Stored results of figures, in a folder.
+
+    Attributes
+    ----------
+    results : Path
+        Holds a Parquet file for each figure, and versions.json.
+    """
+
+    results: Path = FOLDER / "results"
+
+    @property
+    def versions(self) -> Path:
+        """What versions made the results."""
+        return self.results / "versions.json"
+
+    def store(self, out: Path) -> None:
+        """Keep the results of a folder of `posse reproduce` as small files, and what versions made them."""
+        found = [name for name in all_figures() if (out / name / "results.parquet").exists()]
+        if not found:
+            raise SystemExit(f"{out} holds no results of `posse reproduce`.")
+        self.results.mkdir(exist_ok=True)
+        versions = json.loads(self.versions.read_text(encoding="utf-8")) if self.versions.exists() else {}
+        for name in found:
+            table = pl.read_parquet(out / name / "results.parquet").drop("regret_by_task", strict=False)
+            table = table.with_columns(pl.col(pl.Float64).cast(pl.Float32))
+            table.write_parquet(self.results / f"{name}.parquet", compression="zstd", compression_level=19)
+            manifest = json.loads((out / name / "manifest.json").read_text(encoding="utf-8"))
+            versions[name] = {"posse": manifest["parameters"]["posse"], **manifest["versions"]}
+        write_json(self.versions, versions)
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Return the stored results, in the order of the figures."""
+        return {
+            name: pl.read_parquet(path).with_columns(pl.col(pl.Float32).cast(pl.Float64))
+            for name in all_figures()
+            if (path := self.results / f"{name}.parquet").exists()
+        }
+
+    def page(self, tables: Mapping[str, pl.DataFrame]) -> str:
+        """Return the page's text."""
+        figures = figures_of(tables)
+        claims = decide(figures, tables, COMPARISONS)
+        environment = Environment(
+            loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        table.write_parquet(RESULTS / f"{name}.parquet", compression="zstd", compression_level=19)
-        manifest = json.loads((out / name / "manifest.json").read_text(encoding="utf-8"))
-        versions[name] = {"posse": manifest["parameters"]["posse"], **manifest["versions"]}
-    write_json(VERSIONS, versions)
+        sections = [_section(figure, tables[figure.name], claims[figure.name]) for figure in figures]
+        sections += [
+            {"name": some.name, "title": some.title, "claims": claims[some.name], "figure": None}
+            for some in possible(figures, COMPARISONS)
+        ]
+        text: str = environment.get_template("gallery.md.j2").render(
+            sections=[{**section, "anchor": section["name"].replace("+", "-")} for section in sections],
+            versions=_versions_in_words(json.loads(self.versions.read_text(encoding="utf-8"))),
+            time=in_words(sum(run_seconds(figure, tables[figure.name]) for figure in figures)),
+        )
+        return text + "\n"
 
 
-def stored() -> dict[str, pl.DataFrame]:
-    """Return the stored results, in the order of the figures."""
+def figures_of(tables: Mapping[str, pl.DataFrame]) -> list[Figure]:
+    """Return the figures of some tables, in their order."""
+    return [all_figures()[name] for name in tables]
+
+
+def charts_of(tables: Mapping[str, pl.DataFrame]) -> dict[str, Chart]:
+    """Return the charts of some tables, by the stem of their picture."""
     return {
-        name: pl.read_parquet(path).with_columns(pl.col(pl.Float32).cast(pl.Float64))
-        for name in FIGURES
-        if (path := RESULTS / f"{name}.parquet").exists()
+        f"{figure.name}-{chart.stem}": chart
+        for figure in figures_of(tables)
+        for chart in figure.charts(tables[figure.name])
     }
 
 
-def draw(tables: Mapping[str, pl.DataFrame]) -> None:
-    """Draw all pictures."""
-    for name, table in tables.items():
-        for drawing in FIGURES[name].drawings:
-            save(drawing.draw(table, FIGURES[name].title), FOLDER / f"{name}-{drawing.stem}.png")
-
-
-def page(tables: Mapping[str, pl.DataFrame]) -> str:
-    """Return the page's text."""
-    claims = decide(tables)
-    titles = {name: FIGURES[name].title for name in tables}
-    titles |= {name: comparison.title for name, comparison in compared(tables).items()}
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    text: str = environment.get_template("gallery.md.j2").render(
-        sections=[_section(name, titles[name], tables.get(name), items) for name, items in claims.items()],
-        versions=_versions_in_words(json.loads(VERSIONS.read_text(encoding="utf-8"))),
-        time=in_words(sum(map(run_seconds, tables.values()))),
-    )
-    return text + "\n"
-
-
-def _section(name: str, title: str, table: pl.DataFrame | None, claims: tuple[Any, ...]) -> dict[str, Any]:
-    section: dict[str, Any] = {
-        "name": name,
-        "anchor": name.replace("+", "-"),
-        "title": title,
+def _section(figure: Figure, table: pl.DataFrame, claims: tuple[Claim, ...]) -> dict[str, Any]:
+    return {
+        "name": figure.name,
+        "title": figure.title,
         "claims": claims,
-    }
-    if table is None:
-        return section | {"figure": None}
-    figure = FIGURES[name]
-    return section | {
         "figure": figure,
         "settings": settings_of(figure, table),
         "seeds": seeds_of(table),
-        "time": in_words(run_seconds(table)),
-        "readings": {drawing.stem: drawing.reading(table) for drawing in figure.drawings},
+        "time": in_words(run_seconds(figure, table)),
+        "charts": figure.charts(table),
     }
 
 
@@ -107,11 +132,15 @@ def _versions_in_words(versions: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 def main() -> None:
     """Take what the command line names, and draw."""
+    gallery = Gallery()
     if len(sys.argv) > 1:
-        store(Path(sys.argv[1]))
-    tables = stored()
-    draw(tables)
-    PAGE.write_text(page(tables), encoding="utf-8")
+        gallery.store(Path(sys.argv[1]))
+    tables = gallery.tables()
+    for stem, chart in charts_of(tables).items():
+        save(draw(chart), FOLDER / f"{stem}.png")
+    save(draw(all_figures()[HERO_FIGURE].charts(tables[HERO_FIGURE])[0]), HERO)
+    write_json(ROOT / "src" / "posse" / "paper" / STORED, to_store(figures_of(tables), tables, COMPARISONS))
+    (FOLDER.parent / "gallery.md").write_text(gallery.page(tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

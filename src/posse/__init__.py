@@ -1,47 +1,186 @@
-"""posse: many bandits, one representation."""
+"""posse: many bandits, one representation.
 
-from posse.core.actions import EllipsoidActions, FiniteActions
-from posse.core.estimate import Estimate
-from posse.core.statistics import GramStatistics
-from posse.estimators import (
-    FactorPrior,
-    GaussianPrior,
-    LowRank,
-    MethodOfMoments,
-    OracleBasis,
-    PairedMoments,
-    Ridge,
-    TaskSpectral,
-)
-from posse.play.simulation import Trace, simulate, simulate_all
-from posse.policies import (
-    E2TC,
-    PEGE,
-    UCB,
-    At,
-    DoublyExponential,
-    Every,
-    Geometric,
-    Greedy,
-    IndependentGreedy,
-    IndependentThompson,
-    IndependentUCB,
-    LearningPolicy,
-    MLinGreedy,
-    NaiveGreedy,
-    OracleCommit,
-    OracleGreedy,
-    OracleThompson,
-    Random,
-    SharedGreedy,
-    SharedThompson,
-    SharedUCB,
-    Thompson,
-)
-from posse.problems import ClassPairs, EllipsoidProblem, GaussianProblem
-from posse.problems.images import ImageSet, load_images
+The public names are loaded when they are first used, so that `import posse` is light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from posse.core.actions import (
+        EllipsoidActions as EllipsoidActions,
+    )
+    from posse.core.actions import (
+        FiniteActions as FiniteActions,
+    )
+    from posse.core.estimate import (
+        Estimate as Estimate,
+    )
+    from posse.core.statistics import (
+        GramStatistics as GramStatistics,
+    )
+    from posse.estimators import (
+        FactorPrior as FactorPrior,
+    )
+    from posse.estimators import (
+        GaussianPrior as GaussianPrior,
+    )
+    from posse.estimators import (
+        LowRank as LowRank,
+    )
+    from posse.estimators import (
+        MethodOfMoments as MethodOfMoments,
+    )
+    from posse.estimators import (
+        OracleBasis as OracleBasis,
+    )
+    from posse.estimators import (
+        PairedMoments as PairedMoments,
+    )
+    from posse.estimators import (
+        Ridge as Ridge,
+    )
+    from posse.estimators import (
+        TaskSpectral as TaskSpectral,
+    )
+    from posse.play import (
+        Trace as Trace,
+    )
+    from posse.play import (
+        simulate as simulate,
+    )
+    from posse.play import (
+        simulate_all as simulate_all,
+    )
+    from posse.policies import (
+        E2TC as E2TC,
+    )
+    from posse.policies import (
+        PEGE as PEGE,
+    )
+    from posse.policies import (
+        UCB as UCB,
+    )
+    from posse.policies import (
+        At as At,
+    )
+    from posse.policies import (
+        DoublyExponential as DoublyExponential,
+    )
+    from posse.policies import (
+        Every as Every,
+    )
+    from posse.policies import (
+        Geometric as Geometric,
+    )
+    from posse.policies import (
+        Greedy as Greedy,
+    )
+    from posse.policies import (
+        IndependentGreedy as IndependentGreedy,
+    )
+    from posse.policies import (
+        IndependentThompson as IndependentThompson,
+    )
+    from posse.policies import (
+        IndependentUCB as IndependentUCB,
+    )
+    from posse.policies import (
+        LearningPolicy as LearningPolicy,
+    )
+    from posse.policies import (
+        MLinGreedy as MLinGreedy,
+    )
+    from posse.policies import (
+        NaiveGreedy as NaiveGreedy,
+    )
+    from posse.policies import (
+        OracleCommit as OracleCommit,
+    )
+    from posse.policies import (
+        OracleGreedy as OracleGreedy,
+    )
+    from posse.policies import (
+        OracleThompson as OracleThompson,
+    )
+    from posse.policies import (
+        Random as Random,
+    )
+    from posse.policies import (
+        SharedGreedy as SharedGreedy,
+    )
+    from posse.policies import (
+        SharedThompson as SharedThompson,
+    )
+    from posse.policies import (
+        SharedUCB as SharedUCB,
+    )
+    from posse.policies import (
+        Thompson as Thompson,
+    )
+    from posse.problems import (
+        ClassPairs as ClassPairs,
+    )
+    from posse.problems import (
+        EllipsoidProblem as EllipsoidProblem,
+    )
+    from posse.problems import (
+        GaussianProblem as GaussianProblem,
+    )
+    from posse.problems.images import (
+        ImageSet as ImageSet,
+    )
+    from posse.problems.images import (
+        load_images as load_images,
+    )
 
 __version__ = "0.1.0"
+
+# Where the public names are at home.
+_HOMES = {
+    "EllipsoidActions": "posse.core.actions",
+    "FiniteActions": "posse.core.actions",
+    "Estimate": "posse.core.estimate",
+    "GramStatistics": "posse.core.statistics",
+    "FactorPrior": "posse.estimators",
+    "GaussianPrior": "posse.estimators",
+    "LowRank": "posse.estimators",
+    "MethodOfMoments": "posse.estimators",
+    "OracleBasis": "posse.estimators",
+    "PairedMoments": "posse.estimators",
+    "Ridge": "posse.estimators",
+    "TaskSpectral": "posse.estimators",
+    "Trace": "posse.play",
+    "simulate": "posse.play",
+    "simulate_all": "posse.play",
+    "E2TC": "posse.policies",
+    "PEGE": "posse.policies",
+    "UCB": "posse.policies",
+    "At": "posse.policies",
+    "DoublyExponential": "posse.policies",
+    "Every": "posse.policies",
+    "Geometric": "posse.policies",
+    "Greedy": "posse.policies",
+    "IndependentGreedy": "posse.policies",
+    "IndependentThompson": "posse.policies",
+    "IndependentUCB": "posse.policies",
+    "LearningPolicy": "posse.policies",
+    "MLinGreedy": "posse.policies",
+    "NaiveGreedy": "posse.policies",
+    "OracleCommit": "posse.policies",
+    "OracleGreedy": "posse.policies",
+    "OracleThompson": "posse.policies",
+    "Random": "posse.policies",
+    "SharedGreedy": "posse.policies",
+    "SharedThompson": "posse.policies",
+    "SharedUCB": "posse.policies",
+    "Thompson": "posse.policies",
+    "ClassPairs": "posse.problems",
+    "EllipsoidProblem": "posse.problems",
+    "GaussianProblem": "posse.problems",
+    "ImageSet": "posse.problems.images",
+    "load_images": "posse.problems.images",
+}
 
 __all__ = [
     "E2TC",
@@ -87,3 +226,17 @@ __all__ = [
     "simulate",
     "simulate_all",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from where it is at home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'posse' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -18,7 +18,7 @@ from posse.core.protocols import Estimator, FollowsTheta, Policy, Problem, Refit
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, BoolArray
 
-N_TASKS, DIM, N_ARMS = 6, 4, 3
+N_TASKS, DIM, N_ARMS, ROUNDS = 6, 4, 3, 7
 
 
 def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = DIM) -> None:
@@ -152,31 +152,15 @@ def check_problem(problem: Problem) -> None:
     >>> from posse import GaussianProblem
     >>> check_problem(GaussianProblem.draw(n_tasks=3, dim=4, rank=2, seed=0))
     """
-    n, shape = 7, (7, problem.n_tasks)
-    whole = deal_actions(problem, 0, n, np.random.default_rng(0))
-    assert whole.n_rounds == n, f"asked for {n} rounds of actions, got {whole.n_rounds}"
+    whole = deal_actions(problem, 0, ROUNDS, np.random.default_rng(0))
+    assert whole.n_rounds == ROUNDS, f"asked for {ROUNDS} rounds of actions, got {whole.n_rounds}"
     theta = np.random.default_rng(1).standard_normal((problem.n_tasks, problem.dim))
-    choice = whole.argmax(theta, np.random.default_rng(2))
-    features = whole.features(choice)
-    expected = (*shape, problem.dim)
-    assert features.shape == expected, f"features must be {expected}, are {features.shape}"
-    active = _active(whole, problem.n_tasks)
-    _assert_finite("features", features[active])
-    means, best = problem.mean_rewards(whole, choice), problem.best_rewards(whole)
-    if len(choice) == 1:  # one action for all rounds
-        means = np.broadcast_to(means, shape)
-    noise = problem.noise(n, np.random.default_rng(3))
-    rewards = problem.rewards(means, noise)
-    for name, values in {"means": means, "best rewards": best, "noise": noise, "rewards": rewards}.items():
-        assert values.shape == shape, f"{name} must be {shape}, are {values.shape}"
-    for name, values in {"means": means, "best rewards": best, "rewards": rewards}.items():
-        _assert_finite(name, values[active])
-    excess = (means - best)[active].max(initial=0.0)
-    assert excess <= 1e-9 * (1 + np.abs(best[active]).max(initial=0.0)), (
-        f"a choice beats the best by {excess}"
-    )
+    _check_rounds(problem, whole, theta)
     actions_rng, noise_rng, tie_rng = (np.random.default_rng(seed) for seed in (0, 3, 2))
-    for start, stop in ((0, 3), (3, n)):
+    noise = problem.noise(ROUNDS, np.random.default_rng(3))
+    features = whole.features(whole.argmax(theta, np.random.default_rng(2)))
+    active = _active(whole, problem.n_tasks)
+    for start, stop in ((0, 3), (3, ROUNDS)):
         piece = deal_actions(problem, start, stop - start, actions_rng)
         plays = active[start:stop]
         played = piece.features(piece.argmax(theta, tie_rng))
@@ -186,9 +170,34 @@ def check_problem(problem: Problem) -> None:
         assert same, "actions must not depend on how rounds are cut"
         same_noise = np.array_equal(problem.noise(stop - start, noise_rng), noise[start:stop])
         assert same_noise, "noise must not depend on how rounds are cut"
+        best = problem.best_rewards(whole)[start:stop]
         for some in (piece, whole.rounds(start, stop)):
-            same_best = np.allclose(problem.best_rewards(some)[plays], best[start:stop][plays])
+            same_best = np.allclose(problem.best_rewards(some)[plays], best[plays])
             assert same_best, "best rewards must not depend on how rounds are cut"
+
+
+def _check_rounds(problem: Problem, actions: Actions, theta: Array) -> None:
+    """Check shapes and values of what a choice by theta (T, d) earns in some rounds."""
+    shape = (actions.n_rounds, problem.n_tasks)
+    choice = actions.argmax(theta, np.random.default_rng(2))
+    features = actions.features(choice)
+    expected = (*shape, problem.dim)
+    assert features.shape == expected, f"features must be {expected}, are {features.shape}"
+    active = _active(actions, problem.n_tasks)
+    _assert_finite("features", features[active])
+    means, best = problem.mean_rewards(actions, choice), problem.best_rewards(actions)
+    if len(choice) == 1:  # one action for all rounds
+        means = np.broadcast_to(means, shape)
+    noise = problem.noise(actions.n_rounds, np.random.default_rng(3))
+    found = {"noise": noise, "means": means, "best rewards": best, "rewards": problem.rewards(means, noise)}
+    for name, values in found.items():
+        assert values.shape == shape, f"{name} must be {shape}, are {values.shape}"
+        if name != "noise":
+            _assert_finite(name, values[active])
+    excess = (means - best)[active].max(initial=0.0)
+    assert excess <= 1e-9 * (1 + np.abs(best[active]).max(initial=0.0)), (
+        f"a choice beats the best by {excess}"
+    )
 
 
 def _active(actions: Actions, n_tasks: int) -> BoolArray:

@@ -6,12 +6,13 @@ import numpy as np
 
 from benchmarks.peers.workload import Array, IntArray, OnePerTask, Player
 from posse import Every, FiniteActions, Geometric, LearningPolicy, Ridge, SharedGreedy
+from posse.policies import Learning
 
 
 class _Policy(Player):
     """All tasks at once, as posse is meant to be used."""
 
-    def __init__(self, policy: LearningPolicy, tasks: int, dim: int) -> None:
+    def __init__(self, policy: Learning, tasks: int, dim: int) -> None:
         self._policy = policy
         self._state = policy.init(tasks, dim)
         self._rng = np.random.default_rng(0)
@@ -25,7 +26,8 @@ class _Policy(Player):
 
 class _OwnSchedule(_Policy):
     def blocks(self, rounds: int, batch: int) -> tuple[int, ...]:
-        return self._policy.schedule.blocks(rounds)
+        blocks: tuple[int, ...] = self._policy.schedule.blocks(rounds)
+        return blocks
 
 
 class _OneTask:

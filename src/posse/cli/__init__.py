@@ -1,26 +1,78 @@
-"""The command: reproduce the paper, compare policies, list what there is."""
+"""The command. Everything that it does is a call of the library."""
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from posse.cli import compare, listing, reproduce, simulate, theory
+from posse import __version__
+from posse.core.extras import MissingExtraError
 
-app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-app.command()(reproduce.reproduce)
-app.command()(compare.compare)
-app.command()(simulate.simulate)
-app.command()(theory.theory)
-app.command("list")(listing.list_names)
+# The commands, by the module that holds each: a module is loaded when its command is asked for.
+COMMANDS = {
+    "simulate": "simulate",
+    "compare": "compare",
+    "reproduce": "reproduce",
+    "theory": "theory",
+    "list": "listing",
+}
+
+
+class OnDemand(dict[str, Any]):
+    """The commands by name, each loaded when it is first got: `posse --version` need not load NumPy."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a command by its name, or the default if there is none."""
+        if name not in self:
+            return default
+        settings: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+        try:
+            command = import_module(f"posse.cli.{COMMANDS[name]}").command
+        except MissingExtraError as error:
+            command = missing(str(error))
+            settings |= {"ignore_unknown_options": True, "allow_extra_args": True}
+        single = typer.Typer(add_completion=False)
+        single.command(name, context_settings=settings)(command)
+        return typer.main.get_command(single)
+
+
+class Commands(TyperGroup):
+    """A group of commands that are loaded on demand."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = OnDemand(dict.fromkeys(COMMANDS))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the help."""
+        return list(COMMANDS)
+
+
+def missing(reason: str) -> Callable[[], None]:
+    """Return what stands for a command whose packages are not installed: it says how to get them."""
+
+    def command() -> None:
+        print(f"Error: {reason}", file=sys.stderr)
+        raise typer.Exit(1)
+
+    command.__doc__ = f"Not installed: {reason}"
+    return command
+
+
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 
 def show_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
-        print(f"posse {version('posse')}")
+        print(f"posse {__version__}")
         raise typer.Exit
 
 
@@ -33,9 +85,9 @@ def options(
 ) -> None:
     """Many bandits, one representation.
 
-    `posse reproduce` runs the paper's experiments and writes a page with figures and verdicts.
-    `posse compare` runs a suite of scenarios and writes a page that shows who wins where, by how much.
     `posse simulate` compares policies on a problem in one line.
+    `posse compare` runs a suite of scenarios and writes a page that shows who wins where, by how much.
+    `posse reproduce` runs the paper's experiments and writes a page with figures and verdicts.
     `posse theory` says what the paper's theorems expect of a problem's size.
     `posse list` shows the names to use.
     """

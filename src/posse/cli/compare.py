@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import shlex
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import polars as pl
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from posse.cli.shared import CORES, Address, Engine, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
-from posse.lab.engines import check_engine
-from posse.lab.grid import saved_results
+from posse.cli.console import errors, plain_errors
+from posse.cli.running import (
+    CORES,
+    Address,
+    Engine,
+    Jobs,
+    Out,
+    Seeds,
+    fetch_images,
+    kept_in,
+    showing_progress,
+)
+from posse.lab.engines import Workers
 from posse.numerics.checks import check_choice, check_integer
-from posse.paper.report import write_comparison
-from posse.suite import SCENARIOS, Scenario, headlines
+from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines
 
 QUICK_SEEDS = 3
 FULL_SEEDS = 20
 
 
-def compare(
+def command(
+    context: typer.Context,
     scenarios: Annotated[
         list[str] | None,
         typer.Argument(help=f"Scenarios to run: {', '.join(SCENARIOS)}. All, if none is named."),
@@ -53,50 +60,26 @@ def compare(
     OUT/comparison.csv, OUT/comparison.png and OUT/comparison.svg, and a folder of results for each
     scenario. The page also shows the scenarios that earlier calls left in OUT.
     """
-    with plain_errors(interrupted=kept_in(out)):
+    with plain_errors(context, interrupted=kept_in(out)):
         for name in scenarios or ():
             check_choice("scenario", name, SCENARIOS)
-        names = list(dict.fromkeys(scenarios or SCENARIOS))
+        chosen = [SCENARIOS[name] for name in dict.fromkeys(scenarios or SCENARIOS)]
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
         )
-        check_engine(engine, address)
-        check_integer("--jobs", jobs, 1)
-        clock = time.perf_counter()
-        experiments = [SCENARIOS[name].experiment for name in names]
-        tables = play_grid(
-            names, experiments, seeds=n_seeds, jobs=jobs, engine=engine, address=address, out=out
-        )
-        shown = []
-        for scenario in SCENARIOS.values():
-            experiment = scenario.experiment
-            if scenario.name not in names:
-                earlier = saved_results(experiment, out)
-                if earlier is None:
-                    continue
-                tables[experiment.name] = earlier
-            shown.append(scenario)
-        minutes = (time.perf_counter() - clock) / 60
-        command = again(shown, tables, out)
-        data = write_comparison(shown, tables, out, command=command, minutes=minutes)
-        print_ratios([scenario for scenario in shown if scenario.name in names], data)
-        print(out / "comparison.html")
+        workers = Workers(jobs=jobs, engine=engine, address=address)
+        for title in fetch_images(scenario.experiment.images for scenario in chosen).values():
+            errors.print(f"Images: {title}", highlight=False)
+        about = f"{' '.join(scenario.name for scenario in chosen)}, {n_seeds} seeds"
+        with showing_progress(about, "runs") as show:
+            suite = compare(chosen, seeds=n_seeds, out=out, workers=workers, on_progress=show)
+        print_ratios(chosen, suite)
+        print(suite.path)
 
 
-def again(scenarios: list[Scenario], tables: Mapping[str, pl.DataFrame], out: Path) -> str:
-    """Return the commands that make these tables, one for each number of seeds."""
-    by_seeds: dict[int, list[str]] = {}
-    for scenario in scenarios:
-        by_seeds.setdefault(tables[scenario.experiment.name]["seed"].n_unique(), []).append(scenario.name)
-    return "\n".join(
-        shlex.join(["posse", "compare", *names, "--seeds", str(n_seeds), "--out", str(out)])
-        for n_seeds, names in by_seeds.items()
-    )
-
-
-def print_ratios(scenarios: list[Scenario], data: pl.DataFrame) -> None:
+def print_ratios(scenarios: Sequence[Scenario], suite: Suite) -> None:
     """Print a row per scenario: the best independent policy, and ratios to it."""
-    summaries = {scenario.name: headlines(scenario, data) for scenario in scenarios}
+    summaries = {scenario.name: headlines(scenario, suite.data) for scenario in scenarios}
     reference, *others = summaries[scenarios[0].name]
     table = Table("scenario", reference.replace(" ", "\n"), box=None, pad_edge=False)
     for heading in others:

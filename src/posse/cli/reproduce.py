@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import shlex
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from posse.cli.shared import CORES, Address, Engine, Jobs, Out, Seeds, kept_in, plain_errors, play_grid
-from posse.lab.engines import check_engine
-from posse.lab.grid import saved_results
+from posse.cli.console import errors, plain_errors
+from posse.cli.running import (
+    CORES,
+    Address,
+    Engine,
+    Jobs,
+    Out,
+    Seeds,
+    fetch_images,
+    kept_in,
+    showing_progress,
+)
+from posse.lab.engines import Workers
 from posse.numerics.checks import check_choice, check_integer
 from posse.paper.claims import Claim
-from posse.paper.guarantees import GUARANTEES, measure_guarantees, write_guarantees
-from posse.paper.registry import BESIDE, FIGURES, ON_IMAGES, variant
-from posse.paper.report import write_report
+from posse.paper.registry import DEFAULT, FIGURES, OF_IMAGES, figures_named
+from posse.paper.reproduce import reproduce
+from posse.paper.verdicts import SOURCES, beside_the_stored, totals_in_words
 from posse.problems.images import IMAGE_SETS
 
-PAPER = ("fig1", "fig2", *ON_IMAGES, "fig5", "fig6")
-# Theory beside practice: run only when named.
-OURS = (*BESIDE, GUARANTEES)
+OTHERS = tuple(name for name in FIGURES if name not in DEFAULT)
 QUICK_SEEDS = 5
 FULL_SEEDS = 20
 
 
-def reproduce(
+def command(
+    context: typer.Context,
     figures: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"Figures to run: {', '.join(PAPER)}, which are all run if none is named; or, of ours, "
-            f"{', '.join(OURS)}."
+            help=f"Figures to run: {', '.join(DEFAULT)}, which are all run if none is named; or, of ours, "
+            f"{', '.join(OTHERS)}."
         ),
     ] = None,
     full: Annotated[
@@ -45,7 +51,7 @@ def reproduce(
     data: Annotated[
         str | None,
         typer.Option(
-            help=f"Images of {', '.join(ON_IMAGES)}: {', '.join(IMAGE_SETS)} "
+            help=f"Images of {', '.join(OF_IMAGES)}: {', '.join(IMAGE_SETS)} "
             "(default: digits, which need no download; with --full mnist, as in the paper)."
         ),
     ] = None,
@@ -64,69 +70,39 @@ def reproduce(
 
     margin is ours, beside fig3 and fig4: what the margin on images is made of. Image sets other than
     MNIST have folders of their own, such as fig3_digits. scaling, bounds and guarantees are ours, too: the
-    theorems beside what is measured. They are run only when named; guarantees are estimates, not runs, and
-    have no part of the page, but images and verdicts in OUT/guarantees.
+    theorems beside what is measured. They are run only when named.
     """
-    with plain_errors(interrupted=kept_in(out)):
+    with plain_errors(context, interrupted=kept_in(out)):
         images = data if data is not None else "mnist" if full else "digits"
         check_choice("--data", images, IMAGE_SETS)
-        for name in figures or ():
-            check_choice("figure", name, (*PAPER, *OURS))
-        if data is not None and figures and not set(figures) & set(ON_IMAGES):
-            raise ValueError(f"--data is for {', '.join(ON_IMAGES)}, which are not run. Got {data!r}.")
-        asked = [name for name in figures or PAPER if name != GUARANTEES]
-        parts = (part for name in asked for part in BESIDE.get(name, (variant(name, images),)))
-        names = list(dict.fromkeys(parts))
+        names = tuple(figures or DEFAULT)
+        chosen = figures_named(names, images=images)
+        if data is not None and not set(names) & set(OF_IMAGES):
+            raise ValueError(f"--data is for {', '.join(OF_IMAGES)}, which are not run. Got {data!r}.")
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
         )
-        check_engine(engine, address)
-        check_integer("--jobs", jobs, 1)
-        clock = time.perf_counter()
-        claims: dict[str, tuple[Claim, ...]] = {}
-        written = []
-        if names:
-            experiments = [FIGURES[name].experiment for name in names]
-            tables = play_grid(
-                names, experiments, seeds=n_seeds, jobs=jobs, engine=engine, address=address, out=out
-            )
-            tables |= earlier_tables(names, out)
-            tables = {name: tables[name] for name in FIGURES if name in tables}
-            minutes = (time.perf_counter() - clock) / 60
-            report = write_report(tables, out, command=commands(tables, out), minutes=minutes)
-            claims |= report.claims
-            written.append(report.path)
-        if GUARANTEES in (figures or ()):
-            measured = measure_guarantees(seeds=n_seeds, jobs=jobs, out=out)
-            claims[GUARANTEES] = write_guarantees(measured, out)
-            written.append(out / GUARANTEES)
-        verdicts = Table("figure", "claim", "verdict", box=None)
-        for name, decided in claims.items():
-            for claim in decided:
-                verdicts.add_row(name, claim.statement, claim.verdict)
-        Console().print(verdicts)
-        print(*written, sep="\n")
+        workers = Workers(jobs=jobs, engine=engine, address=address)
+        for title in fetch_images(figure.study.images for figure in chosen).values():
+            errors.print(f"Images: {title}", highlight=False)
+        about = f"{' '.join(figure.name for figure in chosen)}, {n_seeds} seeds"
+        with showing_progress(about, "runs") as show:
+            report = reproduce(chosen, seeds=n_seeds, out=out, workers=workers, on_progress=show)
+        print_verdicts(report.claims)
+        print(report.path)
 
 
-def earlier_tables(names: list[str], out: Path) -> dict[str, pl.DataFrame]:
-    """Return the tables of other figures that earlier calls left."""
-    saved = {name: saved_results(FIGURES[name].experiment, out) for name in FIGURES.keys() - set(names)}
-    return {name: table for name, table in saved.items() if table is not None}
-
-
-def commands(tables: Mapping[str, pl.DataFrame], out: Path) -> str:
-    """Return the commands that make some tables again, a line each."""
-    lines = (
-        ["posse", "reproduce", *again(name), "--seeds", str(table["seed"].n_unique()), "--out", str(out)]
-        for name, table in tables.items()
-    )
-    return "\n".join(dict.fromkeys(map(shlex.join, lines)))
-
-
-def again(figure: str) -> list[str]:
-    """Return the arguments that ask for a figure, whatever the images it was run on."""
-    for name in ON_IMAGES:
-        for images in IMAGE_SETS:
-            if variant(name, images) == figure:
-                return [name, "--data", images]
-    return [next((name for name, parts in BESIDE.items() if figure in parts), figure)]
+def print_verdicts(claims: Mapping[str, tuple[Claim, ...]]) -> None:
+    """Print the verdicts on the paper's claims, those on our questions, and the totals of both."""
+    console = Console()
+    for source, what in SOURCES.items():
+        table = Table("figure", "claim", "verdict", box=None, title=what.capitalize(), title_justify="left")
+        for name, some in claims.items():
+            for claim in some:
+                if claim.source == source:
+                    stored = beside_the_stored(name, claim)
+                    table.add_row(name, claim.statement, claim.verdict + (f"\n({stored})" if stored else ""))
+        if table.row_count:
+            console.print(table)
+    for sentence in totals_in_words(claim for some in claims.values() for claim in some):
+        console.print(sentence, highlight=False)

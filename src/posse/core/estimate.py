@@ -11,6 +11,9 @@ import numpy as np
 from posse.numerics.checks import Array
 from posse.numerics.linalg import triangular_root
 
+# The estimators that say how uncertain they are, for messages.
+WITH_COVARIANCE = "FactorPrior, GaussianPrior, and Ridge and OracleBasis with a penalty"
+
 
 class ConvergenceWarning(UserWarning):
     """A solver stopped before its gradient vanished."""
@@ -67,8 +70,8 @@ class Estimate:
         """Cholesky factors L_t of the tasks' covariances V_t = L_t L_t', (T, d, d); made when asked for."""
         if self.find_root is None:
             raise ValueError(
-                "an estimate has a covariance if its estimator gives one, as Ridge, OracleBasis, FactorPrior "
-                "and GaussianPrior do. Got an estimate without."
+                "an estimate has a covariance if its estimator gives one. Got an estimate without. "
+                f"These give one: {WITH_COVARIANCE}."
             )
         return triangular_root(self.find_root())
 

@@ -157,7 +157,7 @@ class GramStatistics:
         return np.asarray(gram + self.gram)
 
     def discount(self, factor: float) -> GramStatistics:
-        """Return the same data at `factor` times the weight: 1 keeps all, 0 forgets all."""
+        """Return these statistics at `factor` times their weight: 1 keeps all, 0 forgets all."""
         check_number("`factor` of discount", factor, 0.0, 1.0)
         return GramStatistics(
             factor * self.gram, factor * self.moment, factor * self.square, factor * self.count

@@ -18,7 +18,7 @@ from joblib._dask import DaskDistributedBackend
 
 from posse.lab.engines import GivenUp, GridError
 
-PATIENCE = 5.0  # seconds
+ANSWER_SECONDS = 5.0
 # Workers have the same versions, or a run is another run (the first three) or cannot be sent (the last).
 SAME = ("posse", "numpy", "scipy", "polars")
 IGNORE_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # the caller ends its workers
@@ -80,7 +80,7 @@ def start_backend(jobs: int, address: str | None) -> Iterator[Backend]:
             client = Client(cluster, set_as_default=False)
         else:
             _reach(address)
-            client = Client(address, timeout=PATIENCE, set_as_default=False)
+            client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
         stack.enter_context(closing(client))
         if address is not None:
             _check_workers(client, address)
@@ -97,7 +97,7 @@ def _reach(address: str) -> None:
     """Raise if no scheduler answers; a Client would wait for ever for one that is not a scheduler."""
 
     async def shake_hands() -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ANSWER_SECONDS):
             comm = await connect(address)
             await comm.close()
 
@@ -113,7 +113,7 @@ def _reach(address: str) -> None:
 def _check_workers(client: Client, address: str) -> None:
     """Raise if there are no workers, or some that would not play as this machine does."""
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
     except TimeoutError:
         raise GridError(
             f"the Dask scheduler at {address} has no workers. Start some: dask worker {address} --nthreads 1"

@@ -7,19 +7,21 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
-import joblib
-from joblib.externals.loky.process_executor import BrokenProcessPool
+from posse.core.errors import PosseError
+from posse.core.extras import extra
+from posse.numerics.checks import check_choice, check_integer
 
-from posse.numerics.checks import check_choice
+with extra("lab"):
+    import joblib
+    from joblib.externals.loky.process_executor import BrokenProcessPool
 
 ENGINES = ("local", "dask")
 ADDRESS = re.compile(r"(tcp://)?[^/\s]+:\d+")
 
 
-class GridError(RuntimeError):
+class GridError(PosseError):
     """Some runs could not be played or saved; those that were finished are kept."""
 
 
@@ -31,53 +33,67 @@ class GivenUp:
     reason: str
 
 
-def check_engine(engine: str, address: str | None) -> None:
-    """Raise what is wrong with the choice of an engine, without starting it."""
-    check_choice("engine", engine, ENGINES)
-    if address is not None and engine != "dask":
-        raise ValueError(f"address is for the engine dask, which is not used. Got {address!r}.")
-    if address is not None and not ADDRESS.fullmatch(address):
-        raise ValueError(f"address must be HOST:PORT, such as 10.0.0.5:8786. Got {address!r}.")
-    if engine == "dask" and not (find_spec("dask") and find_spec("distributed")):
-        raise GridError(
-            'the engine dask needs packages that are not installed. Get them by: pip install "posse[cluster]"'
-        )
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Who makes many calls: processes of this machine, or the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes to use on this machine.
+    engine : "local" or "dask"
+        "local" for processes of this machine. "dask" for a Dask cluster, which makes a call again elsewhere
+        if its worker dies; it needs `posse[dask]`.
+    address : str, optional
+        HOST:PORT of the cluster's scheduler; its workers then take the place of `jobs`. By default the
+        cluster is `jobs` processes of this machine.
+    """
+
+    jobs: int = 1
+    engine: str = "local"
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("`jobs` of Workers", self.jobs, 1)
+        check_choice("`engine` of Workers", self.engine, ENGINES)
+        if self.address is not None and self.engine != "dask":
+            raise ValueError(
+                f"`address` of Workers is for the engine dask, which is not used. Got {self.address!r}."
+            )
+        if self.address is not None and not ADDRESS.fullmatch(self.address):
+            raise ValueError(
+                f"`address` of Workers must be HOST:PORT, such as 10.0.0.5:8786. Got {self.address!r}."
+            )
+        if self.engine == "dask":
+            with extra("dask"):
+                import distributed  # noqa: F401
 
 
 def in_parallel(
-    function: Callable[..., Any],
-    calls: Sequence[tuple[Any, ...]],
-    *,
-    jobs: int,
-    engine: str = "local",
-    address: str | None = None,
+    function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], workers: Workers
 ) -> Generator[Any, None, None]:
     """Yield the results of some calls as they come, each as soon as it is there.
+
+    A call that a Dask cluster cannot make at all yields a `GivenUp`.
 
     Parameters
     ----------
     function : callable
     calls : sequence of tuples
         The arguments of each call. Calls start in this order.
-    jobs : int
-        Processes to use on this machine.
-    engine : str
-        "local", or "dask" for a Dask cluster. There a call whose worker dies is made again elsewhere,
-        and one that cannot be made at all yields a `GivenUp`.
-    address : str, optional
-        Where the scheduler of the cluster listens. By default the cluster is `jobs` processes of this
-        machine.
+    workers : Workers
     """
     if not calls:
         return
     with ExitStack() as stack:
         backend = None
-        if engine == "dask":
-            from posse.lab.cluster import start_backend
+        jobs = min(workers.jobs, len(calls))
+        if workers.engine == "dask":
+            from posse.lab.cluster import start_backend  # an extra, and slow to import
 
-            backend = stack.enter_context(start_backend(min(jobs, len(calls)), address))
+            backend = stack.enter_context(start_backend(jobs, workers.address))
         parallel = joblib.Parallel(
-            n_jobs=min(jobs, len(calls)),
+            n_jobs=jobs,
             backend=backend,
             batch_size=1,  # a result that waits for others is lost with them
             pre_dispatch="all",  # workers that join a cluster later find work, too

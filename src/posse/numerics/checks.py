@@ -134,17 +134,24 @@ def check_finite(name: str, array: Array) -> None:
 
 
 def check_choice(name: str, value: str, options: Iterable[str]) -> str:
-    """Return `value` if it is one of `options`; otherwise list them and suggest the nearest.
+    """Return `value` if it is one of `options`; otherwise suggest the nearest, and list them.
 
     Examples
     --------
-    >>> check_choice("policy", "mlingredy", ["mlingreedy", "naive"])
+    >>> check_choice("policy", "navie", ["pege", "naive"])
     Traceback (most recent call last):
-    ValueError: policy must be one of mlingreedy, naive. Got 'mlingredy'. Did you mean 'mlingreedy'?
+    ValueError: policy must be a known name. Got 'navie'. Did you mean 'naive'? Known are pege, naive.
+    >>> check_choice("`path`", "fast", ["auto", "exact"])
+    Traceback (most recent call last):
+    ValueError: `path` must be one of auto, exact. Got 'fast'.
     """
     options = list(options)
     if value not in options:
         near = difflib.get_close_matches(str(value), options, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name} must be one of {', '.join(options)}. Got {value!r}.{hint}")
+        known = ", ".join(options)
+        if near:
+            raise ValueError(
+                f"{name} must be a known name. Got {value!r}. Did you mean {near[0]!r}? Known are {known}."
+            )
+        raise ValueError(f"{name} must be one of {known}. Got {value!r}.")
     return value

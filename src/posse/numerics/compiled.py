@@ -1,13 +1,44 @@
-"""Loops that NumPy cannot fuse, compiled when they are first called."""
+"""Loops that NumPy cannot fuse, compiled when they are first called; and a clock that leaves that out."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class _Loading:
+    """The seconds that this process has spent on loading and compiling kernels."""
+
+    def __init__(self) -> None:
+        self.seconds, self.since, self.depth = 0.0, 0.0, 0
+
+    def on_start(self, event: Any) -> None:
+        """Note that Numba begins to load or compile something."""
+        if self.depth == 0:
+            self.since = time.perf_counter()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """Note that it has ended."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.since
+
+
+_LOADING = _Loading()
+
+
+def working_seconds() -> float:
+    """Return a clock's reading that stands still while kernels are loaded or compiled.
+
+    Differences of two readings are the seconds that work takes in a process that has done it before.
+    """
+    return time.perf_counter() - _LOADING.seconds
 
 
 def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P, R]:
@@ -20,8 +51,7 @@ def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P
 
     @cache
     def build() -> Callable[P, R]:
-        from numba import njit  # half a second to import, and many programs never need it
-
+        njit = _numba()
         try:
             kernel: Callable[P, R] = njit(nogil=True, cache=True, fastmath=liberties)(function)
         except RuntimeError:  # no folder that can be written to
@@ -33,3 +63,20 @@ def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P
         return build()(*arguments, **named)
 
     return call
+
+
+@cache
+def _numba() -> Any:
+    """Import Numba, half a second that many programs never need, and count the time that it loads for."""
+    _LOADING.on_start(None)
+    try:
+        from numba import njit
+        from numba.core import event
+
+        class Listener(event.Listener):
+            on_start, on_end = _LOADING.on_start, _LOADING.on_end
+
+        event.register("numba:compiler_lock", Listener())
+    finally:
+        _LOADING.on_end(None)
+    return njit

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from posse.lab.grid import Experiment
-from posse.lab.registry import POLICIES
+from posse.core.extras import extra
+from posse.lab.charts import curves, reference
+from posse.lab.experiment import Experiment
+from posse.lab.registry import label_of
 from posse.lab.results import final_rounds, summarise
 from posse.numerics.checks import Array
 from posse.paper import theory
 from posse.paper.claims import Claim, signed_claim, simultaneous
-from posse.paper.figure import Drawing, Figure
+from posse.paper.figure import Figure
 from posse.paper.theory import ELLIPSOID_LOWER_CONSTANT, Bound, Setting
-from posse.paper.theory_plots import draw_instances
-from posse.viz import charts
+from posse.viz.chart import Axis, Chart, Panel
+
+with extra("lab"):
+    import polars as pl
 
 HORIZON = 10_000
+# Of which a theorem's name and formulas are asked, that do not depend on it.
+SMALLEST = Setting(horizon=1, n_tasks=1, dim=1, rank=1)
 FINITE_POLICIES = ("mlingreedy", "naive", "shared-greedy", "independent-greedy", "oracle-greedy")
 SPHERE_POLICIES = ("e2tc", "e2tc-spectral", "pege", "shared-thompson", "oracle-commit")
 
@@ -30,8 +35,8 @@ def lower_bounds(table: pl.DataFrame, bound: Callable[[Setting], Bound], constan
     keys = ["structure", "n_tasks", "dim", "rank", "horizon"]
     rows = []
     for row in table.select(keys).unique(maintain_order=True).to_dicts():
-        setting = Setting(rounds=row["horizon"], tasks=row["n_tasks"], dim=row["dim"], rank=row["rank"])
-        terms = [constant * term.value / setting.tasks for term in bound(setting).terms]
+        setting = Setting(**{name: row[name] for name in theory.SIZES})
+        terms = [constant * term.value / setting.n_tasks for term in bound(setting).terms]
         rows.append({**row, "terms": terms, "bound": sum(terms)})
     return pl.DataFrame(rows)
 
@@ -46,11 +51,11 @@ def above_bound(table: pl.DataFrame, *, bound: Callable[[Setting], Bound], const
         ["structure", "n_tasks", "policy"], maintain_order=True
     )
     samples = {
-        f"{POLICIES[str(policy)].label} on {structure}, T = {n_tasks}": group["excess"].to_numpy()
+        f"{label_of(str(policy))} on {structure}, T = {n_tasks}": group["excess"].to_numpy()
         for (structure, n_tasks, policy), group in groups
     }
     evidence = simultaneous(samples)
-    theorem = bound(Setting(rounds=1, tasks=1, dim=1, rank=1)).theorem
+    theorem = bound(SMALLEST).theorem
     least = min(evidence, key=lambda item: item.estimate)
     return signed_claim(
         evidence,
@@ -68,7 +73,7 @@ def sharing_pays(table: pl.DataFrame) -> Claim:
     for (n_tasks,), group in final_rounds(table).group_by(["n_tasks"], maintain_order=True):
         wide = group.pivot("policy", index="seed", values="regret_per_task")
         for policy, alone in (("mlingreedy", "naive"), ("shared-greedy", "independent-greedy")):
-            where = f"{POLICIES[policy].label}, T = {n_tasks}"
+            where = f"{label_of(policy)}, T = {n_tasks}"
             samples[where] = (wide[alone] / wide[policy]).log().to_numpy()
     evidence = simultaneous(samples)
     saved = ", ".join(f"{1 - np.exp(-item.estimate):.0%} ({item.where})" for item in evidence)
@@ -83,65 +88,74 @@ def sharing_pays(table: pl.DataFrame) -> Claim:
     )
 
 
-def _explore(table: pl.DataFrame) -> list[Any]:
+def instances_chart(
+    table: pl.DataFrame, title: str, *, bound: Callable[[Setting], Bound], constant: float
+) -> Chart:
+    """Return regret per task against T, a panel for each structure, with the terms of the lower bound."""
+    limits = lower_bounds(table, bound, constant)
     panels = []
-    for (structure,), rows in final_rounds(table).group_by(["structure"], maintain_order=True):
-        data = summarise(rows, by=["policy", "n_tasks"])
-        (panel,) = charts.curves_chart(
-            data, x="n_tasks", xlabel="number of tasks T", ylabel="regret per task", log_y=True
+    for structure in table["structure"].unique(maintain_order=True).to_list():
+        rows = final_rounds(table).filter(pl.col("structure") == structure)
+        own = limits.filter(pl.col("structure") == structure).sort("n_tasks")
+        ticks = tuple(own["n_tasks"].to_list())
+        terms = tuple(
+            reference(f"lower bound, {term.formula}", ticks, own["terms"].list.get(place).to_list(), line)
+            for place, (term, line) in enumerate(
+                zip(bound(SMALLEST).terms, ("dashed", "dotted"), strict=True)
+            )
         )
-        panel.title = str(structure)
-        panels.append(panel)
-    return panels
+        panels.append(
+            Panel(
+                title=structure,
+                x=Axis(label="number of tasks T", scale="log", ticks=ticks),
+                y=Axis(label="regret per task", scale="log"),
+                series=(*curves(summarise(rows, by=["policy", "n_tasks"]), x="n_tasks"), *terms),
+            )
+        )
+    return Chart(
+        stem="regret-on-hard-instances",
+        title=title,
+        panels=tuple(panels),
+        caption="Regret per task after all rounds against the number of tasks. Bars are 95 % intervals over "
+        f"seeds. Grey: the lower bound's two terms per task, times {constant:g}.",
+    )
 
 
 def _figure(
-    name: str,
+    experiment: Experiment,
     *,
     title: str,
-    problem: str,
-    cells: tuple[dict[str, Any], ...],
-    policies: tuple[str, ...],
     bound: Callable[[Setting], Bound],
     constant: float,
     claims: tuple[Callable[[pl.DataFrame], Claim], ...],
     remark: str,
 ) -> Figure:
+    first: Mapping[str, Any] = experiment.cells[0]
     return Figure(
         title=title,
-        experiment=Experiment(name=name, problem=problem, cells=cells, policies=policies, horizon=HORIZON),
+        study=experiment,
         claims=(partial(above_bound, bound=bound, constant=constant), *claims),
-        drawings=(
-            Drawing(
-                "regret-on-hard-instances",
-                lambda table, title: draw_instances(
-                    table, title, limits=lower_bounds(table, bound, constant), formulas=_formulas(bound)
-                ),
-                _explore,
-                "Regret per task after all rounds against the number of tasks. Bars are 95 % intervals over "
-                f"seeds. Black: the lower bound's two terms per task, times {constant:g}.",
-            ),
-        ),
+        charts=lambda table: (instances_chart(table, title, bound=bound, constant=constant),),
         columns={"structure": "structure", "n_tasks": "T"},
-        setting={"dimension d": str(cells[0]["dim"]), "rank k": str(cells[0]["rank"]), "noise": "N(0, 1)"},
+        setting={"dimension d": str(first["dim"]), "rank k": str(first["rank"]), "noise": "N(0, 1)"},
         remark=remark,
+        command=("bounds",),
     )
 
 
-def _formulas(bound: Callable[[Setting], Bound]) -> tuple[str, ...]:
-    return tuple(term.formula for term in bound(Setting(rounds=1, tasks=1, dim=1, rank=1)).terms)
-
-
-BOUNDS = (
+FIGURES = (
     _figure(
-        "bounds",
-        title="Groups of equal tasks, Gaussian action sets",
-        problem="gaussian",
-        cells=tuple(
-            {"structure": "groups", "covariance": "unit", "dim": 20, "rank": 2, "n_tasks": T}
-            for T in (10, 30, 100)
+        Experiment(
+            name="bounds",
+            problem="gaussian",
+            cells=tuple(
+                {"structure": "groups", "covariance": "unit", "dim": 20, "rank": 2, "n_tasks": T}
+                for T in (10, 30, 100)
+            ),
+            policies=FINITE_POLICIES,
+            horizon=HORIZON,
         ),
-        policies=FINITE_POLICIES,
+        title="Groups of equal tasks, Gaussian action sets",
         bound=theory.finite_lower,
         constant=1.0,
         claims=(sharing_pays,),
@@ -153,15 +167,18 @@ BOUNDS = (
         ),
     ),
     _figure(
-        "bounds_sphere",
-        title="The two hard priors on the sphere",
-        problem="ellipsoid",
-        cells=tuple(
-            {"structure": structure, "dim": 10, "rank": 2, "n_tasks": T}
-            for structure in ("half-axes", "orthogonal-groups")
-            for T in (10, 30, 100)
+        Experiment(
+            name="bounds_sphere",
+            problem="ellipsoid",
+            cells=tuple(
+                {"structure": structure, "dim": 10, "rank": 2, "n_tasks": T}
+                for structure in ("half-axes", "orthogonal-groups")
+                for T in (10, 30, 100)
+            ),
+            policies=SPHERE_POLICIES,
+            horizon=HORIZON,
         ),
-        policies=SPHERE_POLICIES,
+        title="The two hard priors on the sphere",
         bound=theory.infinite_lower,
         constant=ELLIPSOID_LOWER_CONSTANT,
         claims=(),

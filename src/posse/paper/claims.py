@@ -9,14 +9,17 @@ called wrongly, as holding or as failing, in at most 5 % of repetitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import polars as pl
 
+from posse.core.extras import extra
 from posse.lab.results import CONFIDENCE, final_rounds, mean_interval
 from posse.numerics.checks import Array
+
+with extra("lab"):
+    import polars as pl
 
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -47,7 +50,7 @@ class Claim:
     statement : str
         What is claimed.
     source : "paper" or "posse"
-        Who claims it.
+        Whether the paper claims it, or it is a question of ours.
     measure : str
         What the estimates are.
     verdict : "holds", "fails" or "undecided"
@@ -114,6 +117,33 @@ def signed_claim(
     right, wrong = signs.count(1), signs.count(-1)
     verdict: Verdict = "fails" if wrong else "holds" if right == len(signs) else "undecided"
     return Claim(statement, source, measure, verdict, (right, wrong), reading, evidence)
+
+
+def sampled_claim(
+    samples: Mapping[str, Array],
+    sign: int,
+    *,
+    statement: str,
+    source: Literal["paper", "posse"],
+    measure: str,
+    opening: str,
+) -> Claim:
+    """Decide the claim that the means of all samples have a sign, +1 or -1.
+
+    The reading is the opening and the least and the largest mean.
+    """
+    evidence = simultaneous(samples)
+    reading = extremes(opening, evidence)
+    return signed_claim(evidence, sign, statement=statement, source=source, measure=measure, reading=reading)
+
+
+def our_question(decide: Callable[[pl.DataFrame], Claim]) -> Callable[[pl.DataFrame], Claim]:
+    """Return a claim of the paper as a question of ours: asked where the paper did not."""
+
+    def ask(table: pl.DataFrame) -> Claim:
+        return replace(decide(table), source="posse")
+
+    return ask
 
 
 def extremes(opening: str, evidence: tuple[Evidence, ...]) -> str:

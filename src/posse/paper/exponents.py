@@ -6,22 +6,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 
-from posse.lab.results import final_rounds, mean_interval
+from posse.core.extras import extra
+from posse.lab.entries import SYMBOLS
+from posse.lab.results import final_rounds, mean_and_ends, mean_interval
 from posse.numerics.checks import Array
 from posse.paper.claims import Claim, Evidence, Verdict, seeds_by, simultaneous, slopes
-from posse.paper.theory import Bound, Setting
+from posse.paper.theory import SIZES, Bound, Setting
 
-# The columns of a table of runs, as the theorems call them.
-SIZES: Mapping[str, str] = MappingProxyType(
-    {"horizon": "rounds", "n_tasks": "tasks", "dim": "dim", "rank": "rank"}
-)
-SYMBOLS: Mapping[str, str] = MappingProxyType({"horizon": "N", "n_tasks": "T", "dim": "d", "rank": "k"})
+with extra("lab"):
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Sweep:
     Attributes
     ----------
     along : str
-        What is varied, one of SIZES.
+        What is varied: "horizon", "n_tasks", "dim" or "rank".
     values : tuple of int
     fixed : mapping
         The other three sizes.
@@ -56,8 +53,8 @@ class Sweep:
 
     @property
     def settings(self) -> list[Setting]:
-        """The same, as the theorems know them."""
-        return [Setting(**{SIZES[name]: size for name, size in cell.items()}) for cell in self.cells]
+        """The cells as the theorems know them, in order."""
+        return [Setting(**cell) for cell in self.cells]
 
     def of(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return the final rows of a table of runs that belong to the sweep."""
@@ -73,16 +70,16 @@ class Sweep:
 
     def predicted(self, bound: Callable[[Setting], Bound]) -> Array:
         """Return a theorem's sum of terms per task, constants being 1, at every cell."""
-        return np.array([bound(setting).value / setting.tasks for setting in self.settings])
+        return np.array([bound(setting).value / setting.n_tasks for setting in self.settings])
 
     def predicted_exponent(self, bound: Callable[[Setting], Bound]) -> float:
-        """Return the slope of that sum over the same grid, by least squares."""
+        """Return the slope of a theorem's sum of terms over the sweep, by least squares in logarithms."""
         return power(np.array(self.values, dtype=np.float64), self.predicted(bound))
 
     def term_exponents(self, bound: Callable[[Setting], Bound]) -> tuple[float, ...]:
         """Return the exponent of each term per task: the slope where that term is by far the larger."""
-        name = SIZES[self.along]
-        return tuple(term.exponents[name] - (name == "tasks") for term in bound(self.settings[0]).terms)
+        per_task = self.along == "n_tasks"
+        return tuple(term.exponents[self.along] - per_task for term in bound(self.settings[0]).terms)
 
 
 def log_slopes(rows: pl.DataFrame, along: str, values: pl.Expr) -> Array:
@@ -134,18 +131,20 @@ def exponent_table(
     rows: list[dict[str, Any]] = []
     for place, sweep in enumerate(sweeps):
         for policy in policies:
-            mean, low, high = mean_interval(sweep.exponents(table, policy))
-            ends = (low, high) if math.isfinite(low) else (None, None)
+            measured = mean_and_ends(sweep.exponents(table, policy))
             theorem = (sweep.predicted_exponent(bound), list(sweep.term_exponents(bound)))
             names = ("sweep", "along", "policy", "exponent", "ci_low", "ci_high", "theorem", "terms")
-            rows.append(dict(zip(names, (place, sweep.along, policy, mean, *ends, *theorem), strict=True)))
+            rows.append(dict(zip(names, (place, sweep.along, policy, *measured, *theorem), strict=True)))
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def with_interval(sample: Array) -> str:
     """Say a mean with the half-width of its 95 % interval."""
     mean, low, high = mean_interval(sample)
-    return f"{mean:.2f} ± {(high - low) / 2:.2f}" if math.isfinite(low) else f"{mean:.2f}"
+    half = (high - low) / 2
+    if not math.isfinite(low):
+        return f"{mean:.2f}"
+    return f"{mean:.2f} ± {half:.2f}" if half >= 0.005 else f"{mean:.3f} ± {half:.1g}"
 
 
 def _ends(item: Evidence) -> tuple[float, float]:

@@ -1,44 +1,62 @@
 """The paper's guarantees for its two estimators, measured: errors in sample, and of the representation.
 
-These are estimates from rounds at random, not runs of policies, so they have a table of their own: a row for
-each `measure`, `estimator`, `n_tasks`, `rounds` and `seed`, with the `error` and the theorem's `bound`.
+These are estimates from rounds at random, not runs of policies. A cell is a `measure`, a number of tasks and
+a number of rounds; its table has a row per estimator, with its `error` and the theorem's `bound`.
 """
 
 from __future__ import annotations
 
-import json
 import math
+import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 
+from posse.core.extras import extra
 from posse.core.protocols import Estimator
 from posse.core.statistics import GramStatistics
 from posse.estimators import LowRank, MethodOfMoments, PairedMoments, Ridge, TaskSpectral
 from posse.estimators.moments import MomentStatistics, SubspaceEstimator, largest_sine
-from posse.lab.engines import in_parallel
-from posse.lab.results import summarise, write_json, write_table
+from posse.lab.charts import reference, series
+from posse.lab.registry import style_of
+from posse.lab.results import summarise
+from posse.numerics.checks import Array
 from posse.numerics.random import unit_vectors
 from posse.paper.claims import Claim, signed_claim, simultaneous
 from posse.paper.exponents import log_slopes, range_claim, with_interval
+from posse.paper.figure import Figure
 from posse.paper.theory import Setting, in_sample_error, moment_error
-from posse.paper.theory_plots import draw_guarantees
 from posse.problems import EllipsoidProblem, GaussianProblem
-from posse.viz.plots import save
+from posse.viz.chart import Axis, Chart, Panel
 
-GUARANTEES = "guarantees"
+with extra("lab"):
+    import polars as pl
+
 TITLE = "Guarantees of the paper's estimators"
-IN_SAMPLE, SINE = "in-sample error", "largest sine"
+IN_SAMPLE, SINE = "in-sample-error", "largest-sine"
 SUBSPACES: Mapping[str, SubspaceEstimator] = MappingProxyType(
     {"moments": MethodOfMoments(), "pairs": PairedMoments(), "spectral": TaskSpectral()}
 )
+ESTIMATORS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "low-rank": ("low-rank least squares", "what MLinGreedy learns by, told the rank"),
+        "alone": ("least squares, each task alone", "what NaiveGreedy learns by"),
+        "moments": ("method of moments", "how the paper's E2TC finds the representation"),
+        "pairs": ("pairs of rounds", "the representation from products of different rounds"),
+        "spectral": ("tasks' own least squares", "the representation from what tasks estimate alone"),
+    }
+)
+# Estimators have the colour and marker of the policy that uses them.
+LOOKS = {
+    "low-rank": "mlingreedy",
+    "alone": "naive",
+    "moments": "e2tc",
+    "pairs": "e2tc-1",
+    "spectral": "e2tc-spectral",
+}
 # Where a sine is above this, its bound is near 1 and says nothing.
 SMALL_SINE = 0.5
 # Rows of features that are held at a time.
@@ -46,7 +64,7 @@ ROWS = 2**17
 
 
 @dataclass(frozen=True)
-class Grid:
+class Sizes:
     """Sizes of the problems that are measured, and the numbers of rounds."""
 
     dim: int
@@ -54,46 +72,83 @@ class Grid:
     n_tasks: tuple[int, ...]
     rounds: tuple[int, ...]
 
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantees:
+    """The study: errors of estimates from rounds at random.
+
+    Parameters
+    ----------
+    predicted : Sizes
+        Of the problems whose in-sample error is measured.
+    represented : Sizes
+        Of the problems whose representation is estimated.
+    """
+
+    predicted: Sizes = Sizes(dim=20, rank=2, n_tasks=(20, 60, 200), rounds=(50, 150, 500, 1500))
+    represented: Sizes = Sizes(dim=10, rank=2, n_tasks=(50, 200, 800), rounds=(200, 800, 3200, 12_800))
+
+    name: ClassVar = "guarantees"
+    measured: ClassVar = ("estimator", "error", "bound", "seconds")
+    images: ClassVar = None
+
     @property
-    def cells(self) -> list[tuple[int, int]]:
-        """The pairs of T and n."""
-        return [(n_tasks, rounds) for n_tasks in self.n_tasks for rounds in self.rounds]
+    def cells(self) -> tuple[Mapping[str, Any], ...]:
+        """All numbers of tasks and rounds, of both measures."""
+        return tuple(
+            {"measure": measure, "n_tasks": n_tasks, "rounds": rounds}
+            for measure, sizes in ((IN_SAMPLE, self.predicted), (SINE, self.represented))
+            for n_tasks in sizes.n_tasks
+            for rounds in sizes.rounds
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the sizes, as JSON has them."""
+        return {
+            name: {size: list(value) if isinstance(value, tuple) else value for size, value in sizes.items()}
+            for name, sizes in asdict(self).items()
+        }
+
+    def columns(self, cell: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the cell's parameters."""
+        return dict(cell)
+
+    def work(self, cell: Mapping[str, Any]) -> int:
+        """Return the numbers that its rounds consist of."""
+        return int(cell["n_tasks"] * cell["rounds"])
+
+    def check(self, cell: Mapping[str, Any]) -> None:
+        """Raise what is wrong with the sizes of a cell: nothing is, once they are made."""
+
+    def play(self, cell: Mapping[str, Any], seed: int) -> pl.DataFrame:
+        """Measure the errors of a cell under a seed."""
+        measure = _in_sample if cell["measure"] == IN_SAMPLE else _sines
+        sizes = self.predicted if cell["measure"] == IN_SAMPLE else self.represented
+        clock = time.perf_counter()
+        setting = Setting(horizon=cell["rounds"], n_tasks=cell["n_tasks"], dim=sizes.dim, rank=sizes.rank)
+        errors, bound = measure(setting, np.random.default_rng([seed, cell["n_tasks"], cell["rounds"]]))
+        seconds = (time.perf_counter() - clock) / len(errors)
+        rows = [(name, error, bound, seconds) for name, error in errors.items()]
+        return pl.DataFrame(rows, schema=list(self.measured), orient="row")
 
 
-PREDICTED = Grid(dim=20, rank=2, n_tasks=(20, 60, 200), rounds=(50, 150, 500, 1500))
-REPRESENTED = Grid(dim=10, rank=2, n_tasks=(50, 200, 800), rounds=(200, 800, 3200, 12_800))
-
-
-def measure(seed: int) -> pl.DataFrame:
-    """Return all errors of one seed."""
-    rows = [
-        *(row for n_tasks, rounds in PREDICTED.cells for row in _in_sample(n_tasks, rounds, seed)),
-        *(row for n_tasks, rounds in REPRESENTED.cells for row in _sines(n_tasks, rounds, seed)),
-    ]
-    return pl.DataFrame(rows).with_columns(pl.lit(seed).alias("seed"))
-
-
-def _in_sample(n_tasks: int, rounds: int, seed: int) -> list[dict[str, Any]]:
-    """Return the sum of (theta_hat - theta)'G_t(theta_hat - theta) after some rounds at random."""
-    dim, rank = PREDICTED.dim, PREDICTED.rank
-    rng = np.random.default_rng([seed, n_tasks, rounds])
+def _in_sample(setting: Setting, rng: np.random.Generator) -> tuple[dict[str, float], float]:
+    """Return sums of (theta_hat - theta)'G_t(theta_hat - theta) after N rounds at random, and the bound."""
+    n_tasks, dim, rank = setting.n_tasks, setting.dim, setting.rank
     theta = GaussianProblem.draw(n_tasks=n_tasks, dim=dim, rank=rank, seed=rng).theta
-    x = rng.standard_normal((rounds, n_tasks, dim)) / math.sqrt(dim)
-    statistics = GramStatistics.of(x, np.vecdot(x, theta) + rng.standard_normal((rounds, n_tasks)))
-    bound = in_sample_error(Setting(rounds=rounds, tasks=n_tasks, dim=dim, rank=rank))
-    rows = []
+    x = rng.standard_normal((setting.horizon, n_tasks, dim)) / math.sqrt(dim)
+    statistics = GramStatistics.of(x, np.vecdot(x, theta) + rng.standard_normal((setting.horizon, n_tasks)))
     estimators: dict[str, Estimator] = {"low-rank": LowRank(rank=rank), "alone": Ridge(penalty=0.0)}
-    for name, estimator in estimators.items():
-        off = estimator.fit(statistics).theta - theta
-        error = float(np.einsum("ti,tij,tj->", off, statistics.gram, off))
-        rows.append(_row(IN_SAMPLE, name, n_tasks, rounds, error, bound))
-    return rows
+    off = {name: estimator.fit(statistics).theta - theta for name, estimator in estimators.items()}
+    errors = {
+        name: float(np.einsum("ti,tij,tj->", wrong, statistics.gram, wrong)) for name, wrong in off.items()
+    }
+    return errors, in_sample_error(setting)
 
 
-def _sines(n_tasks: int, rounds: int, seed: int) -> list[dict[str, Any]]:
-    """Return the largest sine between B and its estimates after some rounds at random on the sphere."""
-    dim, rank = REPRESENTED.dim, REPRESENTED.rank
-    rng = np.random.default_rng([seed, n_tasks, rounds])
+def _sines(setting: Setting, rng: np.random.Generator) -> tuple[dict[str, float], float]:
+    """Return the largest sines between B and estimates from N rounds on the sphere, and the bound."""
+    n_tasks, dim, rank, rounds = setting.n_tasks, setting.dim, setting.rank, setting.horizon
     problem = EllipsoidProblem.draw(n_tasks=n_tasks, dim=dim, rank=rank, seed=rng)
     statistics = MomentStatistics.zeros(n_tasks, dim)
     step = max(1, ROWS // n_tasks)
@@ -102,52 +157,11 @@ def _sines(n_tasks: int, rounds: int, seed: int) -> list[dict[str, Any]]:
         x = unit_vectors(n * n_tasks, dim, rng).reshape(n, n_tasks, dim)
         rewards = np.vecdot(x, problem.theta) + rng.standard_normal((n, n_tasks))
         statistics = statistics + MomentStatistics.of(x, rewards)
-    setting = Setting(rounds=rounds, tasks=n_tasks, dim=dim, rank=rank)
     known = problem.assumptions
-    bound = moment_error(setting, explore=rounds, inner_radius=known.lambda_0, diversity=known.nu)
-    return [
-        _row(SINE, name, n_tasks, rounds, largest_sine(problem.basis, way.basis(statistics, rank)), bound)
-        for name, way in SUBSPACES.items()
-    ]
-
-
-def _row(
-    measure: str, estimator: str, n_tasks: int, rounds: int, error: float, bound: float
-) -> dict[str, Any]:
-    return {
-        "measure": measure,
-        "estimator": estimator,
-        "n_tasks": n_tasks,
-        "rounds": rounds,
-        "error": error,
-        "bound": bound,
+    errors = {
+        name: largest_sine(problem.basis, way.basis(statistics, rank)) for name, way in SUBSPACES.items()
     }
-
-
-def measure_guarantees(*, seeds: int, jobs: int, out: Path) -> pl.DataFrame:
-    """Measure the seeds that an earlier call has not, and save all in OUT/guarantees."""
-    folder = out / GUARANTEES
-    parameters = {"posse": version("posse"), IN_SAMPLE: asdict(PREDICTED), SINE: asdict(REPRESENTED)}
-    saved = _saved(folder, parameters)
-    done = set() if saved is None else set(saved["seed"])
-    calls = [(seed,) for seed in range(seeds) if seed not in done]
-    with closing(in_parallel(measure, calls, jobs=jobs)) as results:
-        tables = ([] if saved is None else [saved]) + list(results)
-    keys = ["measure", "n_tasks", "rounds", "estimator", "seed"]
-    table: pl.DataFrame = pl.concat(tables).filter(pl.col("seed") < seeds).sort(keys)
-    write_table(folder / "results.parquet", table)
-    write_json(folder / "manifest.json", {"parameters": parameters, "seeds": seeds})
-    return table
-
-
-def _saved(folder: Path, parameters: Mapping[str, Any]) -> pl.DataFrame | None:
-    try:
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        if found["parameters"] == json.loads(json.dumps(parameters)):
-            return pl.read_parquet(folder / "results.parquet")
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        pass
-    return None
+    return errors, moment_error(setting, explore=rounds, inner_radius=known.lambda_0, diversity=known.nu)
 
 
 def in_sample_claim(table: pl.DataFrame) -> Claim:
@@ -184,7 +198,7 @@ def small_sines(table: pl.DataFrame, estimator: str) -> pl.DataFrame:
     return kept.with_columns((pl.col("n_tasks") * pl.col("rounds")).alias("samples"))
 
 
-def sine_exponents(table: pl.DataFrame, estimator: str) -> np.ndarray[Any, Any]:
+def sine_exponents(table: pl.DataFrame, estimator: str) -> Array:
     """Return the exponent of N_1 T in the sine, for every seed; cells of equal N_1 T are averaged."""
     kept = small_sines(table, estimator).group_by("samples", "seed").agg(pl.col("error").log().mean().exp())
     return log_slopes(kept, "samples", pl.col("error"))
@@ -213,14 +227,80 @@ def sine_claim(table: pl.DataFrame) -> Claim:
     )
 
 
-CLAIMS = (in_sample_claim, sine_claim)
+def errors_chart(table: pl.DataFrame) -> Chart:
+    """Return in-sample errors relative to their bound, and sines against N_1 T beside theirs."""
+    return Chart(
+        stem="errors",
+        title=TITLE,
+        panels=(_in_sample_panel(table), _sine_panel(table)),
+        caption="Errors after rounds at random, both axes logarithmic. Left: of predictions at the actions "
+        "played, as a share of the paper's bound, (dk + kT) log(nTdk); the stronger the colour, the more "
+        "tasks. Right: of the representation B. Bars are 95 % intervals over seeds.",
+        same_y=False,
+    )
 
 
-def write_guarantees(table: pl.DataFrame, out: Path) -> tuple[Claim, ...]:
-    """Draw the errors, decide the claims, and write both to OUT/guarantees."""
-    claims = tuple(decide(table) for decide in CLAIMS)
-    picture = draw_guarantees(table, TITLE)
-    for ending in ("svg", "png"):
-        save(picture, out / GUARANTEES / f"errors.{ending}")
-    write_json(out / GUARANTEES / "claims.json", [asdict(claim) for claim in claims])
-    return claims
+def _in_sample_panel(table: pl.DataFrame) -> Panel:
+    ratio = pl.col("error") / pl.col("bound")
+    rows = table.filter(pl.col("measure") == IN_SAMPLE).with_columns(ratio)
+    tasks = sorted(set(rows["n_tasks"]))
+    strength = dict(zip(tasks, np.linspace(0.4, 1.0, len(tasks)).tolist(), strict=True))
+    drawn = tuple(
+        series(
+            summarise(group, by=["rounds"], value="error"),
+            x="rounds",
+            y="error",
+            label=f"{name}, T = {n_tasks}",
+            style=style_of(LOOKS[str(name)]),
+            opacity=strength[n_tasks],
+        )
+        for (name, n_tasks), group in rows.group_by(["estimator", "n_tasks"], maintain_order=True)
+    )
+    return Panel(
+        title="predictions",
+        x=Axis(label="rounds n at random", scale="log", ticks=tuple(sorted(set(rows["rounds"])))),
+        y=Axis(label="in-sample error / bound", scale="log"),
+        series=drawn,
+    )
+
+
+def _sine_panel(table: pl.DataFrame) -> Panel:
+    samples = (pl.col("rounds") * pl.col("n_tasks")).alias("samples")
+    rows = table.filter(pl.col("measure") == SINE).with_columns(samples)
+    drawn = [
+        series(
+            summarise(group, by=["samples"], value="error"),
+            x="samples",
+            y="error",
+            label=ESTIMATORS[str(name)][0],
+            style=style_of(LOOKS[str(name)]),
+        )
+        for (name,), group in rows.group_by(["estimator"], maintain_order=True)
+    ]
+    bound = summarise(rows, by=["samples"], value="bound")
+    drawn.append(reference("bound of the moments", bound["samples"].to_list(), bound["bound"].to_list()))
+    return Panel(
+        title="representation",
+        x=Axis(label="samples N_1 T", scale="log"),
+        y=Axis(label="largest sine to B", scale="log"),
+        series=tuple(drawn),
+    )
+
+
+def figure(study: Guarantees = Guarantees()) -> Figure:  # noqa: B008
+    """Return the figure of a study of guarantees."""
+    return Figure(
+        title=TITLE,
+        study=study,
+        claims=(in_sample_claim, sine_claim),
+        charts=lambda table: (errors_chart(table),),
+        setting={"noise": "N(0, 1)", "rounds": "at random"},
+        remark=(
+            "The paper bounds the errors of its two estimators, up to a constant. Here they are measured on "
+            "rounds at random, without a policy, and held beside the bounds with the constant 1."
+        ),
+        columns={"measure": "measure", "n_tasks": "T", "rounds": "n"},
+        command=("guarantees",),
+        value="error",
+        estimators=ESTIMATORS,
+    )

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from posse.lab.registry import POLICIES
+from posse.core.extras import extra
+from posse.lab.registry import label_of
 from posse.lab.results import final_rounds
 from posse.paper.theory import Bound, Setting
+
+with extra("lab"):
+    import polars as pl
 
 POINTS = 60
 
@@ -56,19 +59,19 @@ class Overlay:
         worst = math.exp(np.abs(log_ratio - mean).max())
         bound = self._bound_at(table, *cells.select("rank", "n_tasks").row(0))
         # the exponents of T tell which term is the larger with few tasks, and where the other overtakes it
-        few, many = sorted(bound.terms, key=lambda term: term.exponents["tasks"])
-        gap = many.exponents["tasks"] - few.exponents["tasks"]
+        few, many = sorted(bound.terms, key=lambda term: term.exponents["n_tasks"])
+        gap = many.exponents["n_tasks"] - few.exponents["n_tasks"]
         crossing = cells["n_tasks"][0] * (few.value / many.value) ** (1 / gap)
         return (
             f"Dashed: {bound.theorem}, ({many.formula} + {few.formula}) / T, times {math.exp(mean):.2g}, the "
-            f"constant that fits {POLICIES[self.policy].label} best; it is off by a factor of {worst:.2g} at "
+            f"constant that fits {label_of(self.policy)} best; it is off by a factor of {worst:.2g} at "
             f"most. Below T = {crossing:.0f} its larger term is {few.formula} ({few.meaning}), above it "
             f"{many.formula} ({many.meaning})."
         )
 
     def _bound_at(self, table: pl.DataFrame, rank: int, n_tasks: int) -> Bound:
-        dim, rounds = table.select("dim", "horizon").row(0)
-        return self.bound(Setting(rounds=rounds, tasks=n_tasks, dim=dim, rank=rank))
+        dim, horizon = table.select("dim", "horizon").row(0)
+        return self.bound(Setting(horizon=horizon, n_tasks=n_tasks, dim=dim, rank=rank))
 
     def _cells(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return each cell's regret per task relative to the bound, in logarithms."""

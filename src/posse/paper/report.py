@@ -1,224 +1,171 @@
-"""Self-contained pages: figures, verdicts, numbers, and how to run it all again."""
+"""The report: totals, a picture of every figure beside its verdicts, and then all of it."""
 
 from __future__ import annotations
 
-import base64
-import os
-import platform
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib.figure import Figure as MatplotlibFigure
-
-from posse.core.files import write_atomically
-from posse.lab.registry import POLICIES
-from posse.lab.results import final_rounds, summarise, write_json
+from posse.core.extras import extra
+from posse.core.files import write_json
+from posse.lab.experiment import Experiment
+from posse.lab.results import summarise
 from posse.paper.claims import Claim
 from posse.paper.figure import Comparison, Figure
-from posse.paper.registry import COMPARISONS, FIGURES
-from posse.suite import Scenario, compare_scenarios, headlines
-from posse.viz.charts import embed
-from posse.viz.plots import draw_comparison, save
+from posse.paper.verdicts import beside_the_stored, decide, possible, totals_in_words
+from posse.viz.chart import Chart
+from posse.viz.interactive import embed
+from posse.viz.pages import in_words, save_picture, thumbnail, write_page
+from posse.viz.still import draw
 
-LIBRARIES = ("numpy", "scipy", "numba", "bokeh")
+with extra("lab"):
+    import polars as pl
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing: as an image for print, and as a chart to explore."""
+    """A chart on the page: to explore, and as an image for print."""
 
+    name: str
+    chart: Chart
     image: str
-    caption: str
-    reading: str
-    chart: str
 
 
 @dataclass(frozen=True)
 class Section:
-    """What the page shows of one figure."""
+    """What the page shows of one figure, or of a comparison of figures."""
 
     name: str
     title: str
-    claims: tuple[Claim, ...]
+    claims: tuple[tuple[Claim, str], ...]
+    thumbnail: str = ""
     pictures: tuple[Picture, ...] = ()
-    policies: tuple[str, ...] = ()
+    contestants: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     rows: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     remark: str = ""
     time: str = ""
+    measure: str = ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A page that was written, and the verdicts on it."""
+    """A page that was written, and the verdicts on it, by figure."""
 
     path: Path
     claims: Mapping[str, tuple[Claim, ...]]
 
 
-def write_report(tables: Mapping[str, pl.DataFrame], out: Path, *, command: str, minutes: float) -> Report:
-    """Draw the figures of some result tables, decide their claims, and write the page.
+def write_report(
+    figures: Sequence[Figure],
+    tables: Mapping[str, pl.DataFrame],
+    out: Path,
+    *,
+    comparisons: Sequence[Comparison] = (),
+    minutes: float,
+) -> Report:
+    """Draw the charts of some figures, decide their claims, and write the page.
 
-    Writes `<figure>/regret-by-tasks` and `<figure>/regret-by-round` as PNG and SVG, `claims.json`
-    and `report.html`.
+    Writes OUT/report.html, OUT/claims.json and, in a folder for each figure, its charts as PNG and SVG.
 
     Parameters
     ----------
+    figures : sequence of Figure
+        In the order of the page.
     tables : mapping
         The long table of each figure, under its name.
     out : Path
         The folder to write to.
-    command : str
-        How these results were made, for the reader who wants to make them again.
+    comparisons : sequence of Comparison
+        Shown where all their figures are.
     minutes : float
-        How long that took.
+        How long the last call took.
     """
-    claims = decide(tables)
-    sections = [_section(name, table, claims[name], out) for name, table in tables.items()]
-    sections += [
-        Section(name, comparison.title, claims[name]) for name, comparison in compared(tables).items()
-    ]
-    decided = {name: [asdict(claim) for claim in items] for name, items in claims.items()}
+    _check_tables(figures, tables)
+    claims = decide(figures, tables, comparisons)
+    decided = {name: [asdict(claim) for claim in some] for name, some in claims.items()}
     write_json(out / "claims.json", decided)
+    sections = [_section(figure, tables[figure.name], claims[figure.name], out) for figure in figures]
+    sections += [_claims_alone(some, claims[some.name]) for some in possible(figures, comparisons)]
     path = out / "report.html"
-    charts = {
-        f"{name}-{drawing.stem}": drawing.explore(table)
-        for name, table in tables.items()
-        for drawing in FIGURES[name].drawings
-    }
-    _write_page(
+    write_page(
         path,
+        "report.html.j2",
         sections=sections,
-        charts=embed(charts),
-        command=command,
+        totals=totals_in_words(chain.from_iterable(claims.values())),
+        charts=embed({picture.name: picture.chart for section in sections for picture in section.pictures}),
+        command=commands(figures, tables, out),
         minutes=minutes,
-        time=in_words(sum(map(run_seconds, tables.values()))),
+        time=in_words(sum(run_seconds(figure, tables[figure.name]) for figure in figures)),
     )
     return Report(path, claims)
 
 
-def compared(tables: Mapping[str, pl.DataFrame]) -> dict[str, Comparison]:
-    """Return the comparisons whose figures are all there, by a name that tells these."""
-    return {"+".join(c.figures): c for c in COMPARISONS if tables.keys() >= set(c.figures)}
+def _check_tables(figures: Sequence[Figure], tables: Mapping[str, pl.DataFrame]) -> None:
+    missing = [figure.name for figure in figures if figure.name not in tables]
+    if missing or not figures:
+        raise ValueError(
+            f"`tables` must hold the results of every figure. Got none of {', '.join(missing) or 'any'}."
+        )
 
 
-def decide(tables: Mapping[str, pl.DataFrame]) -> dict[str, tuple[Claim, ...]]:
-    """Decide the claims of each figure, and of each comparison whose figures are all there."""
-    claims = {name: tuple(claim(table) for claim in FIGURES[name].claims) for name, table in tables.items()}
-    for name, comparison in compared(tables).items():
-        some = {figure: tables[figure] for figure in comparison.figures}
-        claims[name] = tuple(claim(some) for claim in comparison.claims)
-    return claims
+def _claims_alone(comparison: Comparison, claims: Iterable[Claim]) -> Section:
+    return Section(comparison.name, comparison.title, _beside_stored(comparison.name, claims))
 
 
-def write_comparison(
-    scenarios: Sequence[Scenario],
-    tables: Mapping[str, pl.DataFrame],
-    out: Path,
-    *,
-    command: str,
-    minutes: float,
-) -> pl.DataFrame:
-    """Compare policies over scenarios, write the page, and return the table that it shows.
+def _beside_stored(name: str, claims: Iterable[Claim]) -> tuple[tuple[Claim, str], ...]:
+    return tuple((claim, beside_the_stored(name, claim)) for claim in claims)
 
-    Writes `comparison.html`, `comparison.csv`, `comparison.png` and `comparison.svg`.
 
-    Parameters
-    ----------
-    scenarios : sequence of Scenario
-    tables : mapping
-        The long table of each scenario, under the name of its experiment.
-    out : Path
-        The folder to write to.
-    command, minutes
-        As in `write_report`.
-    """
-    data = compare_scenarios(scenarios, tables)
-    write_atomically(out / "comparison.csv", data.write_csv)
-    seeds = sorted(set(data["n_seeds"]))
-    counted = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
-    title = f"Policies compared over scenarios, {counted} seed{'s' if seeds[-1] > 1 else ''} each"
-    _write_page(
-        out / "comparison.html",
-        scenarios=scenarios,
-        summaries={scenario.name: headlines(scenario, data) for scenario in scenarios},
-        names=[name for name in POLICIES if name in set(data["policy"])],
-        rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
-        image=_save_and_embed(draw_comparison(data, title), out / "comparison"),
-        command=command,
-        minutes=minutes,
+def commands(figures: Sequence[Figure], tables: Mapping[str, pl.DataFrame], out: Path) -> str:
+    """Return the commands that make the results of some figures again, a line each."""
+    lines = (
+        [
+            *("posse", "reproduce", *figure.command),
+            *("--seeds", str(tables[figure.name]["seed"].n_unique()), "--out", str(out)),
+        ]
+        for figure in figures
     )
-    return data
+    return "\n".join(dict.fromkeys(map(shlex.join, lines)))
 
 
-def _write_page(path: Path, **content: Any) -> None:
-    """Fill the template of a page's name."""
-    environment = Environment(
-        loader=PackageLoader("posse.viz", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-    page = environment.get_template(f"{path.name}.j2").render(
-        policies=POLICIES,
-        versions={
-            "posse": version("posse"),
-            "Python": platform.python_version(),
-            **{name: version(name) for name in LIBRARIES},
-        },
-        machine=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
-        **content,
-    )
-    write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
-
-
-def _save_and_embed(picture: MatplotlibFigure, stem: Path) -> str:
-    """Save a picture as SVG and PNG, and return it as an address that holds it."""
-    for ending in ("svg", "png"):
-        save(picture, stem.with_name(f"{stem.name}.{ending}"))
-    encoded = base64.b64encode(stem.with_name(f"{stem.name}.svg").read_bytes()).decode("ascii")
-    return f"data:image/svg+xml;base64,{encoded}"
-
-
-def _section(name: str, table: pl.DataFrame, claims: tuple[Claim, ...], out: Path) -> Section:
-    figure = FIGURES[name]
+def _section(figure: Figure, table: pl.DataFrame, claims: tuple[Claim, ...], out: Path) -> Section:
+    charts = figure.charts(table)
     pictures = tuple(
         Picture(
-            _save_and_embed(drawing.draw(table, figure.title), out / name / drawing.stem),
-            drawing.caption,
-            drawing.reading(table),
-            f"{name}-{drawing.stem}",
+            f"{figure.name}-{chart.stem}", chart, save_picture(draw(chart), out / figure.name / chart.stem)
         )
-        for drawing in figure.drawings
+        for chart in charts
     )
     return Section(
-        name=name,
+        name=figure.name,
         title=figure.title,
-        claims=claims,
+        claims=_beside_stored(figure.name, claims),
+        thumbnail=thumbnail(charts[0]),
         pictures=pictures,
-        policies=figure.experiment.policies,
+        contestants=figure.contestants,
         columns=figure.columns,
-        rows=tuple(_cells(table, list(figure.columns))),
+        rows=tuple(_cells(figure, table)),
         settings=settings_of(figure, table),
         remark=figure.remark,
-        time=in_words(run_seconds(table)),
+        time=in_words(run_seconds(figure, table)),
+        measure=figure.value.replace("_", " ").capitalize(),
     )
 
 
 def settings_of(figure: Figure, table: pl.DataFrame) -> dict[str, str]:
     """Return what all runs of a figure have in common, in words."""
-    return {
-        "rounds N": ", ".join(map(str, sorted(table["horizon"].unique()))),
-        **figure.setting,
-        "seeds": seeds_of(table),
-        **({"rounds were played": played(figure, table)} if "path" in table.columns else {}),
-    }
+    rounds = (
+        {"rounds N": ", ".join(map(str, sorted(table["horizon"].unique())))}
+        if "horizon" in table.columns
+        else {}
+    )
+    played_so = {"rounds were played": played(figure, table)} if "path" in table.columns else {}
+    return {**rounds, **figure.setting, "seeds": seeds_of(table), **played_so}
 
 
 def seeds_of(table: pl.DataFrame) -> str:
@@ -229,35 +176,24 @@ def seeds_of(table: pl.DataFrame) -> str:
 
 def played(figure: Figure, table: pl.DataFrame) -> str:
     """Say how the rounds of a figure were played, by its table's column `path`."""
-    dealt = "round by round" if figure.experiment.problem == "ellipsoid" else "round by round, contexts drawn"
+    static = isinstance(figure.study, Experiment) and figure.study.problem == "ellipsoid"
+    dealt = "round by round" if static else "round by round, contexts drawn"
     words = {"exact": "exact in law, without contexts", "contexts": dealt}
     return "; ".join(words[path] for path in sorted(table["path"].unique(), reverse=True))
 
 
-def run_seconds(table: pl.DataFrame) -> float:
-    """Return the time of all runs of a table, every policy's added up."""
-    return float(final_rounds(table)["seconds"].to_numpy().sum())
+def run_seconds(figure: Figure, table: pl.DataFrame) -> float:
+    """Return the time of all runs of a figure's table, every contestant's added up."""
+    return float(figure.final(table)["seconds"].to_numpy().sum())
 
 
-def in_words(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
-
-    Examples
-    --------
-    >>> in_words(12.3), in_words(600), in_words(9000)
-    ('12 seconds', '10 minutes', '2.5 hours')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def _cells(table: pl.DataFrame, columns: list[str]) -> list[dict[str, Any]]:
-    """Return one row per cell of the grid, with each policy's mean and half-width."""
-    means = summarise(final_rounds(table), by=[*columns, "policy"])
+def _cells(figure: Figure, table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return one row per cell of the grid, with each contestant's mean and half-width."""
+    columns = list(figure.columns)
+    means = summarise(figure.final(table), by=[*columns, figure.contest], value=figure.value)
     half = (pl.col("ci_high") - pl.col("ci_low")) / 2
     rows = []
     for cell, group in means.with_columns(half.alias("half")).group_by(columns, maintain_order=True):
-        values = {row["policy"]: (row["regret_per_task"], row["half"]) for row in group.to_dicts()}
+        values = {row[figure.contest]: (row[figure.value], row["half"]) for row in group.to_dicts()}
         rows.append({"cell": cell, "values": values})
     return rows

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import polars as pl
+import numpy as np
 
-from posse.lab.grid import Experiment
+from posse.core.extras import extra
+from posse.lab.charts import curves, reference
+from posse.lab.entries import SYMBOLS
+from posse.lab.experiment import Experiment
+from posse.lab.registry import label_of
 from posse.lab.results import summarise
+from posse.numerics.checks import Array
 from posse.paper import theory
 from posse.paper.claims import Claim, signed_claim, simultaneous
-from posse.paper.exponents import SYMBOLS, Sweep, range_claim, steps, with_interval
-from posse.paper.figure import Drawing, Figure
+from posse.paper.exponents import Sweep, exponent_table, range_claim, steps, with_interval
+from posse.paper.figure import Figure
 from posse.paper.theory import Bound, Setting
-from posse.paper.theory_plots import draw_sweeps
-from posse.viz import charts
+from posse.viz.chart import Axis, Chart, Panel
+
+with extra("lab"):
+    import polars as pl
 
 HORIZONS = (1000, 3162, 10_000, 31_623, 100_000)
 # Between d^2 and (kd)^2 rounds the theorem holds, and after √N of them the tasks are not yet known.
@@ -150,17 +155,65 @@ def posse_grows_slower(table: pl.DataFrame) -> Claim:
     )
 
 
-def _explore(sweeps: tuple[Sweep, ...], table: pl.DataFrame) -> list[Any]:
+def size_chart(
+    table: pl.DataFrame,
+    title: str,
+    *,
+    sweeps: Sequence[Sweep],
+    policies: Sequence[str],
+    bound: Callable[[Setting], Bound],
+) -> Chart:
+    """Return regret per task against each size, with slopes, and the theorem for the first policy."""
+    found = exponent_table(table, sweeps, policies, bound)
+    constant = _constant(table, sweeps, policies[0], bound)
+    theorem = f"{bound(sweeps[0].settings[0]).theorem}, one constant"
     panels = []
-    for sweep in sweeps:
-        data = summarise(sweep.of(table), by=["policy", sweep.along])
+    for place, sweep in enumerate(sweeps):
         letter = SYMBOLS[sweep.along]
-        (panel,) = charts.curves_chart(
-            data, x=sweep.along, xlabel=letter, ylabel="regret per task", log_y=True
+        data = summarise(sweep.of(table), by=["policy", sweep.along])
+        dashed = reference(theorem, sweep.values, (constant * sweep.predicted(bound)).tolist())
+        panels.append(
+            Panel(
+                title=sweep.title,
+                x=Axis(label=letter, scale="log", ticks=sweep.values),
+                y=Axis(label="regret per task", scale="log"),
+                series=(*curves(data, x=sweep.along), dashed),
+                note=_slopes(found.filter(pl.col("sweep") == place), letter),
+            )
         )
-        panel.title = sweep.title
-        panels.append(panel)
-    return panels
+    return Chart(
+        stem="regret-by-size",
+        title=title,
+        panels=tuple(panels),
+        caption=CAPTION,
+        columns=3 if len(sweeps) > 4 else 2,
+        same_y=False,
+    )
+
+
+def _constant(
+    table: pl.DataFrame, sweeps: Sequence[Sweep], policy: str, bound: Callable[[Setting], Bound]
+) -> float:
+    """Return the factor between regret and bound, by its geometric mean over all points."""
+    ratios: list[Array] = []
+    for sweep in sweeps:
+        own = sweep.of(table).filter(pl.col("policy") == policy)
+        means = own.group_by(sweep.along).agg(pl.col("regret_per_task").mean()).sort(sweep.along)
+        ratios.append(np.log(means["regret_per_task"].to_numpy() / sweep.predicted(bound)))
+    return float(np.exp(np.concatenate(ratios).mean()))
+
+
+def _slopes(found: pl.DataFrame, symbol: str) -> str:
+    """Say the exponents of a panel, a line for each policy and one for the theorem."""
+    rows = found.to_dicts()
+    width = max(len(label_of(row["policy"])) for row in rows)
+    lines = [f"{'exponent of ' + symbol:<{width}}"]
+    for row in rows:
+        half = "" if row["ci_low"] is None else f" ± {(row['ci_high'] - row['ci_low']) / 2:.2g}"
+        lines.append(f"{label_of(row['policy']):<{width}} {row['exponent']:+.2f}{half}")
+    terms = ", ".join(f"{term:+.1f}" for term in rows[0]["terms"])
+    lines.append(f"{'theorem':<{width}} {rows[0]['theorem']:+.2f} (terms {terms})")
+    return "\n".join(lines)
 
 
 def _figure(
@@ -174,27 +227,21 @@ def _figure(
     claims: tuple[Callable[[pl.DataFrame], Claim], ...],
     remark: str,
 ) -> Figure:
-    """Make a figure of sweeps; the theorem is about the first policy."""
+    """Return a figure of sweeps; the theorem is about the first policy."""
     cells = tuple({tuple(cell.values()): cell for sweep in sweeps for cell in sweep.cells}.values())
     return Figure(
         title=title,
-        experiment=Experiment(name=name, problem=problem, cells=cells, policies=policies, horizon=10_000),
+        study=Experiment(name=name, problem=problem, cells=cells, policies=policies, horizon=10_000),
         claims=claims,
-        drawings=(
-            Drawing(
-                "regret-by-size",
-                lambda table, title: draw_sweeps(table, title, sweeps=sweeps, policies=policies, bound=bound),
-                partial(_explore, sweeps),
-                CAPTION,
-            ),
-        ),
-        columns=dict(SYMBOLS),
+        charts=lambda table: (size_chart(table, title, sweeps=sweeps, policies=policies, bound=bound),),
+        columns={size: SYMBOLS[size] for size in theory.SIZES},
         setting={"noise": "N(0, 1)", "lengths of parameters": "1"},
         remark=remark,
+        command=("scaling",),
     )
 
 
-SCALING = (
+FIGURES = (
     _figure(
         "scaling",
         title="Scaling of regret on Gaussian action sets",

@@ -22,29 +22,29 @@ class Setting:
 
     Parameters
     ----------
-    rounds, tasks, dim, rank : int
+    horizon, n_tasks, dim, rank : int
         N, T, d and k, with k at most min(d, T).
-    arms : int
+    n_arms : int
         K, which only logarithms depend on.
 
     Examples
     --------
-    >>> setting = Setting(rounds=10_000, tasks=100, dim=30, rank=3)
+    >>> setting = Setting(horizon=10_000, n_tasks=100, dim=30, rank=3)
     >>> finite_upper(setting).terms[0].value
     17320.508075688773
     """
 
-    rounds: int
-    tasks: int
+    horizon: int
+    n_tasks: int
     dim: int
     rank: int
-    arms: int = 5
+    n_arms: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "tasks", "dim", "arms"):
+        for name in ("horizon", "n_tasks", "dim", "n_arms"):
             check_integer(f"`{name}` of Setting", getattr(self, name), 1, MOST)
-        most = min(self.dim, self.tasks)
-        name = f"min(dim={self.dim}, tasks={self.tasks})"
+        most = min(self.dim, self.n_tasks)
+        name = f"min(dim={self.dim}, n_tasks={self.n_tasks})"
         check_integer("`rank` of Setting", self.rank, 1, most, high_name=name)
 
 
@@ -97,10 +97,10 @@ class Bound:
 
 def _term(setting: Setting, formula: str, meaning: str, **exponents: float) -> Term:
     value = math.prod(getattr(setting, name) ** exponent for name, exponent in exponents.items())
-    return Term(formula, value, meaning, {name: exponents.get(name, 0.0) for name in NAMES})
+    return Term(formula, value, meaning, {name: exponents.get(name, 0.0) for name in SIZES})
 
 
-NAMES = ("rounds", "tasks", "dim", "rank")
+SIZES = ("horizon", "n_tasks", "dim", "rank")
 
 
 def finite_upper(setting: Setting) -> Bound:
@@ -116,9 +116,14 @@ def finite_lower(setting: Setting) -> Bound:
 def _finite_terms(setting: Setting) -> tuple[Term, ...]:
     return (
         _term(
-            setting, "T sqrt(kN)", "T bandits of dimension k, were B known", tasks=1.0, rank=0.5, rounds=0.5
+            setting,
+            "T sqrt(kN)",
+            "T bandits of dimension k, were B known",
+            n_tasks=1.0,
+            rank=0.5,
+            horizon=0.5,
         ),
-        _term(setting, "sqrt(dkNT)", "learning B", dim=0.5, rank=0.5, rounds=0.5, tasks=0.5),
+        _term(setting, "sqrt(dkNT)", "learning B", dim=0.5, rank=0.5, horizon=0.5, n_tasks=0.5),
     )
 
 
@@ -128,14 +133,14 @@ def finite_logarithms(setting: Setting) -> float:
     log log N stands for the number of epochs, and counts as one at least.
     """
     n = setting
-    inner = math.log(n.rounds * n.tasks * n.dim * n.rank) * math.log(n.rounds * n.arms * n.tasks)
-    epochs = max(1.0, math.log(max(math.log(n.rounds), 1.0)))
+    inner = math.log(n.horizon * n.n_tasks * n.dim * n.rank) * math.log(n.horizon * n.n_arms * n.n_tasks)
+    epochs = max(1.0, math.log(max(math.log(n.horizon), 1.0)))
     return math.sqrt(inner) * epochs
 
 
 def infinite_upper(setting: Setting) -> Bound:
     """Return Theorem 3: the regret of E2TC on ellipsoids."""
-    learning = _term(setting, "d^1.5 k sqrt(TN)", "learning B", dim=1.5, rank=1.0, tasks=0.5, rounds=0.5)
+    learning = _term(setting, "d^1.5 k sqrt(TN)", "learning B", dim=1.5, rank=1.0, n_tasks=0.5, horizon=0.5)
     return Bound("Theorem 3", "E2TC pays at most", (learning, _commit_term(setting)))
 
 
@@ -144,25 +149,25 @@ def infinite_lower(setting: Setting) -> Bound:
 
     Its proof gets a constant of 0.0001 for each term alone.
     """
-    learning = _term(setting, "d sqrt(kNT)", "learning B", dim=1.0, rank=0.5, rounds=0.5, tasks=0.5)
+    learning = _term(setting, "d sqrt(kNT)", "learning B", dim=1.0, rank=0.5, horizon=0.5, n_tasks=0.5)
     statement = "every algorithm pays, on some instance, at least"
     return Bound("Theorem 4", statement, (learning, _commit_term(setting)))
 
 
 def _commit_term(setting: Setting) -> Term:
     meaning = "T bandits of dimension k, were B known"
-    return _term(setting, "k T sqrt(N)", meaning, rank=1.0, tasks=1.0, rounds=0.5)
+    return _term(setting, "k T sqrt(N)", meaning, rank=1.0, n_tasks=1.0, horizon=0.5)
 
 
 def finite_independent(setting: Setting) -> Bound:
     """Return the regret of T bandits that share nothing, on finite action sets."""
-    alone = _term(setting, "T sqrt(dN)", "T bandits of dimension d", tasks=1.0, dim=0.5, rounds=0.5)
+    alone = _term(setting, "T sqrt(dN)", "T bandits of dimension d", n_tasks=1.0, dim=0.5, horizon=0.5)
     return Bound("without sharing", "T tasks on their own pay at most", (alone,))
 
 
 def infinite_independent(setting: Setting) -> Bound:
     """Return the regret of PEGE on every task alone."""
-    alone = _term(setting, "d T sqrt(N)", "T bandits of dimension d", dim=1.0, tasks=1.0, rounds=0.5)
+    alone = _term(setting, "d T sqrt(N)", "T bandits of dimension d", dim=1.0, n_tasks=1.0, horizon=0.5)
     return Bound("without sharing", "PEGE on every task alone pays at most", (alone,))
 
 
@@ -198,11 +203,11 @@ def exploration_rounds(setting: Setting, *, exponent: float = 1.5) -> tuple[floa
 
     Examples
     --------
-    >>> exploration_rounds(Setting(rounds=10_000, tasks=100, dim=10, rank=2))[1]
+    >>> exploration_rounds(Setting(horizon=10_000, n_tasks=100, dim=10, rank=2))[1]
     200.0
     """
-    explore = setting.dim**exponent * setting.rank * math.sqrt(setting.rounds / setting.tasks)
-    return explore, setting.rank * math.sqrt(setting.rounds)
+    explore = setting.dim**exponent * setting.rank * math.sqrt(setting.horizon / setting.n_tasks)
+    return explore, setting.rank * math.sqrt(setting.horizon)
 
 
 def moment_error(
@@ -216,7 +221,7 @@ def moment_error(
     for name, value in (("explore", explore), ("inner_radius", inner_radius), ("diversity", diversity)):
         check_number(f"`{name}`", value, 0.0, open_low=True)
     ideal = setting.dim**1.5 * setting.rank / (inner_radius * diversity)
-    return float(min(1.0, ideal / math.sqrt(explore * setting.tasks)))
+    return float(min(1.0, ideal / math.sqrt(explore * setting.n_tasks)))
 
 
 def in_sample_error(setting: Setting) -> float:
@@ -225,4 +230,4 @@ def in_sample_error(setting: Setting) -> float:
     The sum of squared errors of all predictions at the actions played is at most a constant times that.
     """
     n = setting
-    return (n.dim * n.rank + n.rank * n.tasks) * math.log(n.rounds * n.tasks * n.dim * n.rank)
+    return (n.dim * n.rank + n.rank * n.n_tasks) * math.log(n.horizon * n.n_tasks * n.dim * n.rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from posse.core.actions import Actions
 from posse.core.protocols import Problem, deal_actions
 from posse.numerics.checks import Array
+from posse.numerics.compiled import working_seconds
 from posse.numerics.random import standard_normal
 from posse.play.exact import ExactRounds
 from posse.problems import GaussianProblem
@@ -64,11 +64,11 @@ def deal_rounds(
     actions_rng, noise_rng = generator(actions_seed), generator(noise_seed)
 
     def deal(start: int, n_rounds: int) -> Chunk:
-        clock = time.perf_counter()
+        clock = working_seconds()
         actions = deal_actions(problem, start, n_rounds, actions_rng)
         noise = problem.noise(n_rounds, noise_rng)
         best = problem.best_rewards(actions)
-        return Chunk(start, actions, best, noise, time.perf_counter() - clock)
+        return Chunk(start, actions, best, noise, working_seconds() - clock)
 
     for (chunk,) in dealt_ahead([deal], horizon, chunk_rounds(problem)):
         yield chunk
@@ -88,13 +88,13 @@ def deal_exact(
         return standard_normal((n_rounds, problem.n_tasks, problem.n_arms), rng)
 
     def deal_own(start: int, n_rounds: int) -> tuple[Array, float]:
-        clock = time.perf_counter()
-        return coordinates(own_rng, n_rounds), time.perf_counter() - clock
+        clock = working_seconds()
+        return coordinates(own_rng, n_rounds), working_seconds() - clock
 
     def deal_other(start: int, n_rounds: int) -> tuple[Array, Array, float]:
-        clock = time.perf_counter()
+        clock = working_seconds()
         noise = problem.noise(n_rounds, noise_rng)
-        return coordinates(other_rng, n_rounds), noise, time.perf_counter() - clock
+        return coordinates(other_rng, n_rounds), noise, working_seconds() - clock
 
     size = max(1, EXACT_CHUNK_VALUES // (problem.n_tasks * problem.n_arms))
     for (own, seconds), (other, noise, others) in dealt_ahead([deal_own, deal_other], horizon, size):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from posse.core.protocols import FollowsTheta, Policy, Problem, StaticProblem
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, BoolArray, IntArray, check_choice, check_integer
+from posse.numerics.compiled import working_seconds
 from posse.play.dealing import Chunk, deal_exact, deal_rounds, generator, rounds_at_once
 from posse.play.exact import ExactBlock, ExactRounds
 from posse.problems import GaussianProblem
@@ -148,7 +148,7 @@ def simulate_all(
         raise ValueError(f"`policies` must be a mapping of names to policies. Got {policies!r}.")
     marks = default_checkpoints(horizon) if checkpoints is None else check_checkpoints(checkpoints, horizon)
     check_choice("`path`", path, PATHS)
-    actions_seed, noise_seed, policy_seed = np.random.SeedSequence(seed).spawn(3)
+    *dealers, policy_seed = np.random.SeedSequence(seed).spawn(3)
     with threadpool_limits(limits=1):
         players = {
             name: _Player(problem, policy, horizon, marks, generator(policy_seed), final_state)
@@ -159,22 +159,35 @@ def simulate_all(
             raise ValueError(
                 f'`path` must not be "exact" unless a GaussianProblem is played greedily. Got {obstacle}.'
             )
-        dealing = 0.0
-        if obstacle is None and isinstance(problem, GaussianProblem):
-            for exact, seconds in deal_exact(problem, horizon, actions_seed, noise_seed):
-                dealing += seconds
-                for player in players.values():
-                    player.play_exact(problem, exact)
-        elif isinstance(problem, StaticProblem):
-            for player in players.values():
-                player.play_alone(problem, generator(actions_seed), generator(noise_seed))
-        else:
-            for chunk in deal_rounds(problem, horizon, actions_seed, noise_seed):
-                dealing += chunk.seconds
-                for player in players.values():
-                    player.play(chunk)
-    played = "exact" if obstacle is None else "contexts"
+        played = "exact" if obstacle is None else "contexts"
+        dealing = _play_all(problem, list(players.values()), horizon, played, *dealers)
     return {name: player.trace(dealing, played) for name, player in players.items()}
+
+
+def _play_all(
+    problem: Problem,
+    players: Sequence[_Player],
+    horizon: int,
+    path: str,
+    actions_seed: np.random.SeedSequence,
+    noise_seed: np.random.SeedSequence,
+) -> float:
+    """Deal all rounds, let every player play them, and return the time that dealing took."""
+    dealing = 0.0
+    if path == "exact" and isinstance(problem, GaussianProblem):
+        for exact, seconds in deal_exact(problem, horizon, actions_seed, noise_seed):
+            dealing += seconds
+            for player in players:
+                player.play_exact(problem, exact)
+    elif isinstance(problem, StaticProblem):
+        for player in players:
+            player.play_alone(problem, generator(actions_seed), generator(noise_seed))
+    else:
+        for chunk in deal_rounds(problem, horizon, actions_seed, noise_seed):
+            dealing += chunk.seconds
+            for player in players:
+                player.play(chunk)
+    return dealing
 
 
 def default_checkpoints(horizon: int) -> IntArray:
@@ -232,7 +245,7 @@ class _Player:
 
     def play(self, chunk: Chunk) -> None:
         """Play a chunk, and learn where a block ends."""
-        clock = time.perf_counter()
+        clock = working_seconds()
         start, done, n_rounds = chunk.start, 0, chunk.actions.n_rounds
         while done < n_rounds:
             stop = min(n_rounds, self.block_end - start)
@@ -245,11 +258,11 @@ class _Player:
             self._record(start + done, chunk.best[done:stop] - means, offered.active)
             self._learn_at(start + stop)
             done = stop
-        self.seconds += time.perf_counter() - clock
+        self.seconds += working_seconds() - clock
 
     def play_exact(self, problem: GaussianProblem, chunk: ExactRounds) -> None:
         """Play a chunk of rounds of which only coordinates are known, and learn where a block ends."""
-        clock = time.perf_counter()
+        clock = working_seconds()
         done, n_rounds = 0, len(chunk.noise)
         while done < n_rounds:
             if self.exact is None:
@@ -264,7 +277,7 @@ class _Player:
                 self.exact = None
             self._learn_at(self.played)
             done = stop
-        self.seconds += time.perf_counter() - clock
+        self.seconds += working_seconds() - clock
 
     def theta(self) -> Array | None:
         """Return the theta that is maximised through the block, if the policy plays so."""
@@ -282,7 +295,7 @@ class _Player:
         self, problem: StaticProblem, actions_rng: np.random.Generator, noise_rng: np.random.Generator
     ) -> None:
         """Play all rounds of a problem whose action sets never change, blocks of one action in one step."""
-        clock = time.perf_counter()
+        clock = working_seconds()
         done, horizon = 0, int(self.marks[-1])
         best = problem.best_rewards(problem.actions(1, actions_rng))[0]
         while done < horizon:
@@ -305,7 +318,7 @@ class _Player:
                 self._record(done, best - means, None)
                 done += offered.n_rounds
             self._learn_at(done)
-        self.seconds += time.perf_counter() - clock
+        self.seconds += working_seconds() - clock
 
     @property
     def _learns(self) -> bool:

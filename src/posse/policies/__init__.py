@@ -2,12 +2,11 @@
 
 from posse.core.protocols import FollowsTheta, Policy, Rule, Schedule
 from posse.policies.explore_commit import E2TC, PEGE, OracleCommit
-from posse.policies.learning import (
+from posse.policies.learning import Learning, LearningPolicy, LearningState
+from posse.policies.presets import (
     IndependentGreedy,
     IndependentThompson,
     IndependentUCB,
-    LearningPolicy,
-    LearningState,
     MLinGreedy,
     NaiveGreedy,
     OracleGreedy,
@@ -33,6 +32,7 @@ __all__ = [
     "IndependentGreedy",
     "IndependentThompson",
     "IndependentUCB",
+    "Learning",
     "LearningPolicy",
     "LearningState",
     "MLinGreedy",

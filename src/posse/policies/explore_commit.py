@@ -51,8 +51,8 @@ class E2TC:
     ----------
     rank : int
         k.
-    c : float
-        The exponent of d in N_1 = d^c k sqrt(N / T).
+    exponent : float
+        c, the exponent of d in N_1 = d^c k sqrt(N / T).
     n_explore, n_refine : int, optional
         N_1 and N_2, instead of the paper's N_1 and N_2 = k sqrt(N). Both are rounded, N_2 to a multiple of k.
     subspace : SubspaceEstimator
@@ -70,7 +70,7 @@ class E2TC:
     """
 
     rank: int
-    c: float = 1.5
+    exponent: float = 1.5
     n_explore: int | None = None
     n_refine: int | None = None
     subspace: SubspaceEstimator = field(default_factory=MethodOfMoments)
@@ -78,7 +78,7 @@ class E2TC:
 
     def __post_init__(self) -> None:
         check_integer("`rank` of E2TC", self.rank, 1)
-        check_number("`c` of E2TC", self.c, 0.0)
+        check_number("`exponent` of E2TC", self.exponent, 0.0)
         if self.n_explore is not None:
             check_integer("`n_explore` of E2TC", self.n_explore, 1)
         if self.n_refine is not None:
@@ -88,10 +88,11 @@ class E2TC:
         """Return N_1, N_2 / k for each column of the basis, and the rest."""
         explore = self.n_explore
         if explore is None:
-            explore = round(self.subspace.rounds(self.c, horizon, n_tasks, dim, self.rank))
+            explore = round(self.subspace.rounds(self.exponent, horizon, n_tasks, dim, self.rank))
         if explore < 1:
             raise ValueError(
-                f"`c` of E2TC must leave a round to explore. Got N_1 = {explore} for c = {self.c}."
+                "`exponent` of E2TC must leave a round to explore. "
+                f"Got N_1 = {explore} for c = {self.exponent}."
             )
         return (explore, *_refine_blocks("E2TC", self.rank, self.n_refine, horizon, explore))
 

@@ -1,4 +1,4 @@
-"""Where actions and rewards come from."""
+"""Where simulated actions and rewards come from."""
 
 from posse.core.protocols import Problem, StaticProblem, TimedProblem, deal_actions
 from posse.problems.class_pairs import ClassPairs

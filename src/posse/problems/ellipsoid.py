@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.core.actions import EllipsoidActions, Ellipsoids
-from posse.numerics.checks import Array, check_number, make_generator
+from posse.numerics.checks import Array, check_number
 from posse.numerics.random import random_matrices
 from posse.problems.linear import LinearTasks
 from posse.problems.noise import draw_noise_totals
-from posse.problems.parameters import draw_parameters
+from posse.problems.parameters import TaskSettings, draw_tasks
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,11 @@ class EllipsoidProblem(LinearTasks):
     def draw(
         cls,
         *,
-        n_tasks: int,
-        dim: int,
-        rank: int,
-        seed: int | np.random.Generator,
         condition: float = 1.0,
-        noise_kind: str = "gaussian",
         basis: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         shapes: ArrayLike | None = None,
-        structure: str = "low-rank",
+        **tasks: Unpack[TaskSettings],
     ) -> EllipsoidProblem:
         """Draw theta_t = B w_t with B Haar-distributed and w_t uniform on the unit sphere of R^k.
 
@@ -86,22 +82,17 @@ class EllipsoidProblem(LinearTasks):
         n_tasks, dim, rank : int
             T, d and k, with k at most min(d, T).
         seed : int or numpy Generator
+        noise_kind, structure : str
+            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
         condition : float
             At 1, unit balls. Above, each Q_t has Haar eigenvectors and eigenvalues in geometric
             progression from 1 to `condition`.
-        noise_kind
-            As in the class.
         basis, weights, shapes : optional
             A B (d, k), W (T, k) or Q of your own.
-        structure
-            As in `GaussianProblem.draw`.
         """
         check_number("`condition` of EllipsoidProblem", condition, 1.0)
-        rng = make_generator("`seed` of EllipsoidProblem", seed)
-        factors = {"basis": basis, "weights": weights}
-        theta = draw_parameters(
-            "EllipsoidProblem", structure, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors
-        )
+        theta, noise_kind, rng = draw_tasks("EllipsoidProblem", basis=basis, weights=weights, **tasks)
+        n_tasks, dim = theta.shape
         if shapes is None and condition > 1:
             values = np.broadcast_to(np.geomspace(1.0, condition, dim), (n_tasks, dim))
             shapes = random_matrices(values, rng)

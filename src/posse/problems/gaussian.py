@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +16,10 @@ from posse.numerics.checks import (
     check_choice,
     check_integer,
     check_positive_definite,
-    make_generator,
 )
 from posse.numerics.random import random_matrices, standard_normal
 from posse.problems.linear import FiniteLinearTasks
-from posse.problems.parameters import MOST, draw_parameters
+from posse.problems.parameters import MOST, TaskSettings, draw_tasks
 
 COVARIANCES = ("isotropic", "unit", "random")
 
@@ -64,16 +64,11 @@ class GaussianProblem(FiniteLinearTasks):
     def draw(
         cls,
         *,
-        n_tasks: int,
-        dim: int,
-        rank: int,
-        seed: int | np.random.Generator,
         n_arms: int = 5,
         covariance: str | ArrayLike = "isotropic",
-        noise_kind: str = "gaussian",
         basis: ArrayLike | None = None,
         weights: ArrayLike | None = None,
-        structure: str = "low-rank",
+        **tasks: Unpack[TaskSettings],
     ) -> GaussianProblem:
         """Draw theta_t = B w_t with B Haar-distributed and w_t uniform on the unit sphere of R^k.
 
@@ -97,11 +92,8 @@ class GaussianProblem(FiniteLinearTasks):
             is no B, in "unrelated" and "common-mean". The attribute `basis` spans whatever was drawn:
             all of R^d, as a rule, where parameters are not exactly of low rank.
         """
-        rng = make_generator("`seed` of GaussianProblem", seed)
-        factors = {"basis": basis, "weights": weights}
-        theta = draw_parameters(
-            "GaussianProblem", structure, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors
-        )
+        theta, noise_kind, rng = draw_tasks("GaussianProblem", basis=basis, weights=weights, **tasks)
+        n_tasks, dim = theta.shape
         if isinstance(covariance, str):
             check_choice("`covariance` of GaussianProblem", covariance, COVARIANCES)
             sigma: str | Array = covariance

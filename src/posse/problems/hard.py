@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from posse.core.actions import FiniteActions
 from posse.numerics.checks import Array, check_array, check_integer, check_orthonormal, make_generator
 from posse.numerics.random import haar_basis, unit_vectors
 from posse.problems.linear import FiniteLinearTasks
-from posse.problems.parameters import MOST, draw_parameters
+from posse.problems.parameters import MOST, TaskSettings, draw_tasks
 
 SAFE_REWARD = 0.2
 # root mean square of what a risky arm of GreedyTrap pays more, or less, than the safe one
@@ -49,31 +49,22 @@ class FixedArms(FiniteLinearTasks):
         object.__setattr__(self, "arms", check_array("`arms` of FixedArms", self.arms, shape))
 
     @classmethod
-    def draw(
-        cls,
-        *,
-        n_tasks: int,
-        dim: int,
-        rank: int,
-        seed: int | np.random.Generator,
-        n_arms: int = 10,
-        noise_kind: str = "gaussian",
-        structure: str = "low-rank",
-    ) -> FixedArms:
+    def draw(cls, *, n_arms: int = 10, **tasks: Unpack[TaskSettings]) -> FixedArms:
         """Draw parameters, and for every task arms of its own, uniform on the unit sphere of R^d.
 
         Parameters
         ----------
-        n_tasks, dim, rank, seed, structure
-            As in `GaussianProblem.draw`.
+        n_tasks, dim, rank : int
+            T, d and k, with k at most min(d, T).
+        seed : int or numpy Generator
+        noise_kind, structure : str
+            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
         n_arms : int
             K.
-        noise_kind
-            As in the class.
         """
-        rng = make_generator("`seed` of FixedArms", seed)
         check_integer("`n_arms` of FixedArms", n_arms, 1, MOST)
-        theta = draw_parameters("FixedArms", structure, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng)
+        theta, noise_kind, rng = draw_tasks("FixedArms", **tasks)
+        n_tasks, dim = theta.shape
         arms = unit_vectors(n_tasks * n_arms, dim, rng).reshape(n_tasks, n_arms, dim)
         return cls(theta=theta, arms=arms, noise_kind=noise_kind)
 
@@ -125,31 +116,23 @@ class NarrowContexts(FiniteLinearTasks):
         check_integer("`n_arms` of NarrowContexts", self.n_arms, 1, MOST)
 
     @classmethod
-    def draw(
-        cls,
-        *,
-        n_tasks: int,
-        dim: int,
-        rank: int,
-        seed: int | np.random.Generator,
-        n_directions: int = 3,
-        n_arms: int = 5,
-        noise_kind: str = "gaussian",
-        structure: str = "low-rank",
-    ) -> NarrowContexts:
+    def draw(cls, *, n_directions: int = 3, n_arms: int = 5, **tasks: Unpack[TaskSettings]) -> NarrowContexts:
         """Draw parameters, and for every task a Haar-distributed window.
 
         Parameters
         ----------
-        n_tasks, dim, rank, seed, structure
-            As in `GaussianProblem.draw`.
+        n_tasks, dim, rank : int
+            T, d and k, with k at most min(d, T).
+        seed : int or numpy Generator
+        noise_kind, structure : str
+            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
         n_directions : int
             m, at most d.
-        n_arms, noise_kind
-            As in the class.
+        n_arms : int
+            K.
         """
-        rng = make_generator("`seed` of NarrowContexts", seed)
-        theta = draw_parameters("NarrowContexts", structure, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng)
+        theta, noise_kind, rng = draw_tasks("NarrowContexts", **tasks)
+        n_tasks, dim = theta.shape
         check_integer("`n_directions` of NarrowContexts", n_directions, 1, dim, high_name="dim")
         windows = np.stack([haar_basis(dim, n_directions, rng) for _ in range(n_tasks)])
         return cls(theta=theta, windows=windows, n_arms=n_arms, noise_kind=noise_kind)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, NotRequired, TypedDict
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.numerics.checks import Array, IntArray, check_array, check_choice, check_integer
+from posse.numerics.checks import Array, IntArray, check_array, check_choice, check_integer, make_generator
 from posse.numerics.random import haar_basis, unit_vectors
 
 MOST = 10**9  # beyond this no array could be made
@@ -27,6 +29,56 @@ LEAST_LENGTH, LARGEST_LENGTH = 0.09, 3.0
 OUTLIER_STEP = 5
 # the length of a task's own part beside one of length 1 that it shares
 OWN_LENGTH = 0.3
+
+
+class TaskSettings(TypedDict):
+    """What tasks with linear rewards are drawn from, whatever they may play.
+
+    n_tasks, dim, rank : int
+        T, d and k.
+    seed : int or numpy Generator
+    noise_kind : str
+        The noise of rewards, one of `NOISE_KINDS`; "gaussian" if it is not given.
+    structure : str
+        How the parameters are related, one of `STRUCTURES`; "low-rank" if it is not given.
+    """
+
+    n_tasks: int
+    dim: int
+    rank: int
+    seed: int | np.random.Generator
+    noise_kind: NotRequired[str]
+    structure: NotRequired[str]
+
+
+class DrawnTasks(NamedTuple):
+    """Parameters (T, d) of tasks, the kind of their noise, and the generator for what else is to be drawn."""
+
+    theta: Array
+    noise_kind: str
+    rng: np.random.Generator
+
+
+def draw_tasks(
+    owner: str,
+    *,
+    n_tasks: int,
+    dim: int,
+    rank: int,
+    seed: int | np.random.Generator,
+    noise_kind: str = "gaussian",
+    structure: str = "low-rank",
+    basis: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> DrawnTasks:
+    """Draw the parameters of a problem's tasks; `owner` is the problem, and is named in messages.
+
+    The other arguments are those of `TaskSettings` and of `draw_parameters`.
+    """
+    rng = make_generator(f"`seed` of {owner}", seed)
+    sizes = {"n_tasks": n_tasks, "dim": dim, "rank": rank}
+    theta = draw_parameters(owner, structure, **sizes, rng=rng, basis=basis, weights=weights)
+    return DrawnTasks(theta, noise_kind, rng)
 
 
 def draw_parameters(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Unpack
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from posse.numerics.random import haar_basis, unit_vectors
 from posse.problems.gaussian import GaussianProblem
 from posse.problems.linear import scores_of_choice
 from posse.problems.noise import NOISE_KINDS, draw_noise
-from posse.problems.parameters import MOST
+from posse.problems.parameters import MOST, TaskSettings, draw_tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,42 +96,29 @@ class LateTasks:
 
     @classmethod
     def draw(
-        cls,
-        *,
-        n_tasks: int,
-        dim: int,
-        rank: int,
-        seed: int | np.random.Generator,
-        share: float = 0.5,
-        join: int = 1000,
-        n_arms: int = 5,
-        noise_kind: str = "gaussian",
-        structure: str = "low-rank",
+        cls, *, share: float = 0.5, join: int = 1000, n_arms: int = 5, **tasks: Unpack[TaskSettings]
     ) -> LateTasks:
         """Draw a `GaussianProblem` whose last tasks join at one round; the others are there from the start.
 
         Parameters
         ----------
-        n_tasks, dim, rank, seed, n_arms, noise_kind, structure
-            As in `GaussianProblem.draw`.
+        n_tasks, dim, rank : int
+            T, d and k, with k at most min(d, T).
+        seed : int or numpy Generator
+        noise_kind, structure : str
+            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
         share : float
             Of the tasks, how many are late: from 0 to 1, rounded to whole tasks.
         join : int
             The round at which they join, counted from 0.
+        n_arms : int
+            K.
         """
         check_number("`share` of LateTasks", share, 0.0, 1.0)
         check_integer("`join` of LateTasks", join, 0, MOST)
-        rng = make_generator("`seed` of LateTasks", seed)
-        problem = GaussianProblem.draw(
-            n_tasks=n_tasks,
-            dim=dim,
-            rank=rank,
-            seed=rng,
-            n_arms=n_arms,
-            noise_kind=noise_kind,
-            structure=structure,
-        )
-        on_time = np.arange(n_tasks) < n_tasks - round(share * n_tasks)
+        theta, noise_kind, _ = draw_tasks("LateTasks", **tasks)
+        problem = GaussianProblem(theta=theta, n_arms=n_arms, noise_kind=noise_kind)
+        on_time = np.arange(problem.n_tasks) < problem.n_tasks - round(share * problem.n_tasks)
         return cls(problem=problem, joins=np.where(on_time, 0, join))
 
     @property

@@ -38,7 +38,7 @@ class FactorEstimate(Estimate):
     noise : float
         s2, the noise variance of rewards.
     scales : (T,)
-        omega_t: far below 1 for a task that is unlike the others.
+        q_t, how many times the prior variance of most tasks a task has: far above 1 if it is unlike them.
     evidence : float
         log p(rewards) under the prior; the scales of heavy tails are integrated out by Laplace's method.
     """
@@ -67,7 +67,7 @@ class FactorEstimate(Estimate):
 
 @dataclass(frozen=True, kw_only=True)
 class FactorPrior:
-    """Learn across tasks a prior theta_t ~ N(mu, S / omega_t), S = U diag(l) U' + tau (I - UU').
+    """Learn across tasks a prior theta_t ~ N(mu, q_t S), S = U diag(l) U' + tau (I - UU').
 
     All of it is learned from the rewards of all tasks, by maximal evidence: k shared directions U and the
     variances l along them, tau in all others, and the noise. Each task's estimate is then its posterior.
@@ -84,8 +84,8 @@ class FactorPrior:
         mu. A shared mean is also found as one of the shared directions; a mean of its own pays where
         tasks are much closer to it than it is to 0.
     degrees : float
-        nu of Student's t, for tails: omega_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
-        spoil the prior for them. Infinity makes tails Gaussian and all omega_t 1. With few tasks tails are
+        nu of Student's t, for tails: 1 / q_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
+        spoil the prior for them. Infinity makes tails Gaussian and all q_t 1. With few tasks tails are
         lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
     hard : bool
         Fix tau = 0 where there are shared directions: no task leaves them.
@@ -201,7 +201,7 @@ def _estimate(evidence: FactorEvidence, found: Found, units: Units) -> FactorEst
         outside=units.size**2 * noise * ratio,
         mean=units.size * model.mean,
         noise=float(np.ldexp(noise, 2 * units.rewards)),
-        scales=np.exp(-model.log_scales),
+        scales=np.exp(model.log_scales),
         evidence=evidence.log_evidence(model, solved) - evidence.total * units.rewards * float(np.log(2.0)),
         model=units.model_out(model),
     )

@@ -166,7 +166,10 @@ class FactorEvidence:
         )
 
     def solve(self, model: FactorModel) -> Solved:
-        """Return what follows from a model."""
+        """Return the tasks' weights, residuals and determinants under a model, and the sums of them.
+
+        See the equations of the class, and the page "The learned prior".
+        """
         n_tasks, dim, rank = self.n_tasks, self.dim, model.rank
         weights, residual = np.empty((n_tasks, rank)), np.empty((n_tasks, dim))
         inner, inverse = np.empty((n_tasks, rank, rank)), np.empty((n_tasks, rank, rank))
@@ -272,7 +275,10 @@ class FactorEvidence:
         return np.asarray(outside + inside)
 
     def _freedoms(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
-        """Return the same outside of F and inside, (T,) each: how log det grows with log q."""
+        """Return how many parameters each task learns outside of F and inside, (T,) each.
+
+        That is how log det grows with log q.
+        """
         ratio = np.exp(model.log_ratio + model.log_scales)
         return ratio * (solved.spread - solved.taken), model.rank - np.einsum("tii->t", solved.inverse)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
 from posse.numerics.checks import Array
@@ -54,6 +54,8 @@ def maximise_evidence(
 
     It is given up where the deviance is out of reach of a goal.
     """
+    from scipy.optimize import minimize  # a third of a second, and only who learns a prior needs it
+
     model, n_iter, converged, hopeless = start, 0, False, False
     while not (converged or hopeless) and n_iter < most_steps:
         coordinates = _Coordinates(evidence, model, learn_mean=learn_mean)
@@ -102,7 +104,7 @@ class _Objective:
         value, self.slope = self.coordinates.deviance(self.unit * point)
         return value, self.unit * self.slope
 
-    def give_up(self, intermediate_result: OptimizeResult) -> None:
+    def give_up(self, intermediate_result: Any) -> None:
         """Stop after a few steps, where the slope promises far less than what is missing."""
         self.n_steps += 1
         missing = intermediate_result.fun - self.goal

@@ -184,7 +184,20 @@ def _restrict(statistics: GramStatistics, features: IntArray) -> GramStatistics:
 
 
 def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[SubspaceProblem]:
-    """Return the problem; before it, where data are wide or short, the same with larger penalties."""
+    """Return the problem; before it, where data are wide or short, problems with larger penalties."""
+    penalties = _falling_penalties(statistics, rank, penalty)
+    if len(penalties) == 1:
+        return [_whitened(statistics, penalty)]
+    factor = low_rank_factors(statistics.gram)
+    largest = float(np.einsum("tii->ti", statistics.gram).max())
+    rough = None
+    if statistics.dim > WIDE and SINGLE_LEAST < largest < SINGLE_MOST:
+        rough = packed_triangles(statistics.gram) if factor is None else factor.astype(np.float32)
+    return [_whitened(statistics, value, factor, rough) for value in penalties]
+
+
+def _falling_penalties(statistics: GramStatistics, rank: int, penalty: float) -> list[float]:
+    """Return the penalties through which to descend: one, unless data are wide or short."""
     n_tasks, dim = statistics.moment.shape
     size = float(np.einsum("tii->", statistics.gram)) / (n_tasks * dim)
     wide = dim > WIDE
@@ -193,16 +206,10 @@ def _stages(statistics: GramStatistics, rank: int, penalty: float) -> list[Subsp
     short = penalty < first and (penalty < vanishing or not wide) and _is_short(statistics.gram, rank)
     last = vanishing if short and penalty < vanishing else penalty
     if last >= first or not (short or wide):
-        return [_whitened(statistics, penalty)]
-    n_stages = 1 + int(np.ceil(np.log10(first / max(last, vanishing))))
-    penalties = np.geomspace(first, max(last, vanishing), n_stages).tolist()
-    if last < vanishing:
-        penalties.append(last)
-    factor = low_rank_factors(statistics.gram)
-    rough = None
-    if wide and SINGLE_LEAST < float(np.einsum("tii->ti", statistics.gram).max()) < SINGLE_MOST:
-        rough = packed_triangles(statistics.gram) if factor is None else factor.astype(np.float32)
-    return [_whitened(statistics, value, factor, rough) for value in penalties]
+        return [penalty]
+    least = max(last, vanishing)
+    penalties = np.geomspace(first, least, 1 + int(np.ceil(np.log10(first / least)))).tolist()
+    return [*penalties, last] if last < vanishing else penalties
 
 
 def _is_short(gram: Array, rank: int) -> bool:
@@ -244,7 +251,7 @@ def _whitened(
 
 
 def _screening_problem(statistics: GramStatistics, problem: SubspaceProblem) -> SubspaceProblem:
-    """Return the same problem for fewer tasks.
+    """Return the problem of a selection of the tasks, as many as starts are compared on.
 
     Half are those that predict most, by b_t'(mean of G_t)^-1 b_t; half are evenly spaced in the order of
     the others. Neither the order of tasks nor the coordinates of features matter.

@@ -72,7 +72,7 @@ class SubspaceProblem:
         return np.asarray(product + self.penalty * rows if self.penalty > 0.0 else product)
 
     def times_gram_roughly(self, rows: Array) -> Array:
-        """Return the same from `rough`, where there is one."""
+        """Return v'(G_t + penalty I) for rows v, (T, s, d), in single precision if there is a `rough`."""
         if self.rough is None:
             return self.times_gram(rows)
         size = np.abs(rows).max() or 1.0
@@ -105,7 +105,7 @@ class Points:
     gradient_norm: Array
 
     def select(self, rows: BoolArray) -> Points:
-        """Return some of the points."""
+        """Return the points in `rows`, a mask of the starts."""
         return Points(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def where(self, rows: BoolArray, other: Points) -> Points:

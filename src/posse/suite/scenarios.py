@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import polars as pl
-
-from posse.lab.grid import Experiment
-from posse.lab.results import relative_regrets
+from posse.lab.entries import SYMBOLS
+from posse.lab.experiment import Experiment
 
 HORIZON = 10_000
 SHARED = ("shared-greedy", "shared-thompson", "shared-ucb")
@@ -38,14 +36,6 @@ IMAGES = (
 )
 # The algorithms of the paper, one for each kind of action set.
 PAPERS = ("mlingreedy", "e2tc")
-SYMBOLS = {
-    "dim": "d",
-    "rank": "k",
-    "n_tasks": "T",
-    "n_arms": "K",
-    "n_directions": "m",
-    "n_classes": "classes",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,39 +76,6 @@ class Scenario:
     def paper(self) -> str | None:
         """The algorithm of the paper that is played, if one is."""
         return next((name for name in PAPERS if name in self.experiment.policies), None)
-
-
-def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return `relative_regrets` of some scenarios, under each other.
-
-    Parameters
-    ----------
-    scenarios : iterable of Scenario
-    tables : mapping
-        The long table of each scenario, under the name of its experiment.
-    """
-    return pl.concat(
-        relative_regrets(tables[scenario.experiment.name]).select(
-            pl.lit(scenario.group).alias("group"),
-            pl.lit(scenario.name).alias("scenario"),
-            pl.lit(scenario.title).alias("title"),
-            pl.all(),
-        )
-        for scenario in scenarios
-    )
-
-
-def headlines(scenario: Scenario, data: pl.DataFrame) -> dict[str, dict[str, Any] | None]:
-    """Return the rows of `compare_scenarios` that sum a scenario up, by what they stand for."""
-    rows = {row["policy"]: row for row in data.filter(scenario=scenario.name).to_dicts()}
-    first = next(iter(rows.values()))
-    chosen = {
-        "best independent": first["best_independent"],
-        **{name: name for name in SHARED},
-        "the paper's": scenario.paper,
-        "oracle": first["best_oracle"],
-    }
-    return {heading: rows.get(policy) for heading, policy in chosen.items()}
 
 
 def _scenario(

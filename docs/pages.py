@@ -1,0 +1,106 @@
+"""Run the code and the commands of the pages, and write what they print into them.
+
+    python docs/pages.py [PAGE ...]
+
+The tests run the pages, too, and compare: a number on a page is one that its code prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from posse.cli import app
+
+ROOT = Path(__file__).parent.parent
+PYTHON = r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?"
+CONSOLE = r"^```console\n\$ posse (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n(?P<answer>.*?)^```\n"
+BLOCK = re.compile(f"{PYTHON}|{CONSOLE}", re.MULTILINE | re.DOTALL)
+# The seconds in the last column of a table are those of one machine.
+SECONDS = re.compile(r"\d+\.\d\d (?=│$)", re.MULTILINE)
+WIDTH = 80
+
+
+@dataclass
+class Outcome:
+    """What a block of a page is said to print, and what it printed; and where that stands in the page."""
+
+    line: int
+    expected: str
+    printed: str
+    span: tuple[int, int]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are equal, but for the seconds that commands report."""
+        blank = "#" * 4 + " "
+        return SECONDS.sub(blank, self.expected) == SECONDS.sub(blank, self.printed)
+
+
+@dataclass
+class PageRun:
+    """A page whose blocks share one namespace, from top to bottom."""
+
+    page: Path
+    namespace: dict[str, object] = field(default_factory=lambda: {"__name__": "page"})
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Run the blocks; yield those that say what they print."""
+        text = self.page.read_text(encoding="utf-8")
+        for block in BLOCK.finditer(text):
+            group = "printed" if block["code"] is not None else "answer"
+            if block["code"] is not None:
+                line = text[: block.start("code")].count("\n")
+                printed = self._run_python(block["code"], line)
+            elif block["answer"] and not block["answer"].startswith("$ "):
+                line = text[: block.start("command")].count("\n")
+                printed = run_command(block["command"])
+            else:
+                continue
+            if block[group] is not None:
+                yield Outcome(line + 1, block[group], printed, block.span(group))
+
+    def _run_python(self, code: str, line: int) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\n" * line + code, str(self.page), "exec", dont_inherit=True), self.namespace)
+        return printed.getvalue()
+
+
+def run_command(line: str) -> str:
+    """Return what `posse` prints for a command line: the answer or, if it is refused, the error."""
+    arguments = shlex.split(line.replace("\\\n", " "))
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": str(WIDTH), "TERM": "dumb"})
+    text = result.stdout if result.exit_code == 0 else result.stderr
+    return "\n".join(row.rstrip() for row in text.splitlines()) + "\n"
+
+
+def pages() -> list[Path]:
+    """Return the README and all pages of the documentation."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def rewrite(page: Path) -> int:
+    """Write what the blocks of a page print into it, and return how many were stale."""
+    text, stale = page.read_text(encoding="utf-8"), 0
+    for outcome in reversed(list(PageRun(page).outcomes())):
+        if not outcome.agrees:
+            start, end = outcome.span
+            text, stale = text[:start] + outcome.printed + text[end:], stale + 1
+    page.write_text(text, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or pages():
+        found = rewrite(Path(name))
+        if found:
+            print(f"{name}: {found} outputs rewritten")

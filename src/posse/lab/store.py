@@ -1,0 +1,126 @@
+"""A folder of results: every finished run a file of its own, and a manifest that says what they are."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from posse.core.extras import extra
+from posse.core.files import write_json
+from posse.lab.engines import GridError
+from posse.lab.results import write_table
+from posse.lab.study import Run, Study
+
+with extra("lab"):
+    import polars as pl
+
+# 1: runs without the regret of every task.
+MANIFEST_FORMAT = 2
+_WAY_OUT = "Choose another --out, or move that folder away."
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: with an error in words, or with the warnings it gave."""
+
+    run: Run
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def claim_folder(study: Study, out: Path) -> None:
+    """Write the manifest of a new folder; refuse a folder that holds results of other parameters."""
+    path = out / study.name / "manifest.json"
+    wanted = _parameters(study)
+    if not path.exists():
+        if any(path.parent.glob("runs/*.parquet")):
+            raise GridError(
+                f"{path.parent} holds runs but no manifest.json, so their parameters are unknown. {_WAY_OUT}"
+            )
+        write_json(path, {"format": MANIFEST_FORMAT, "parameters": wanted})
+        return
+    found = _read_manifest(path)["parameters"]
+    for key in sorted(wanted.keys() | found.keys()):
+        if wanted.get(key) != found.get(key):
+            raise GridError(
+                f"{path.parent} holds results of other parameters: {key} was {_short(found.get(key))} "
+                f"and is now {_short(wanted.get(key))}. {_WAY_OUT}"
+            )
+
+
+def complete_manifest(study: Study, seeds: int, out: Path, outcomes: list[Outcome]) -> None:
+    """Add to a manifest what the runs of this call had to report; warnings of earlier calls stay."""
+    path = out / study.name / "manifest.json"
+    warned = _read_manifest(path).get("warnings", {})
+    libraries = {name: version(name) for name in ("numpy", "scipy")}
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "parameters": _parameters(study),
+        "seeds": seeds,
+        "versions": {"python": platform.python_version(), **libraries},
+        "failures": {outcome.run.id: outcome.error for outcome in outcomes if outcome.error is not None},
+        "warnings": {**warned, **{o.run.id: list(o.warnings) for o in outcomes if o.warnings}},
+    }
+    write_json(path, manifest)
+
+
+def collect(study: Study, seeds: int, out: Path) -> pl.DataFrame:
+    """Gather the runs of a study into one table, and write it beside them."""
+    runs = (Run(study, cell, seed) for cell in study.cells for seed in range(seeds))
+    table = pl.concat(_read_run(run, out) for run in runs)
+    write_table(out / study.name / "results.parquet", table)
+    return table
+
+
+def saved_results(study: Study, out: Path) -> pl.DataFrame | None:
+    """Return the table that an earlier call left, or None if there is none of this very study."""
+    folder = out / study.name
+    try:
+        if _read_manifest(folder / "manifest.json")["parameters"] == _parameters(study):
+            return pl.read_parquet(folder / "results.parquet")
+    except (GridError, OSError, pl.exceptions.PolarsError):
+        pass
+    return None
+
+
+def _parameters(study: Study) -> dict[str, Any]:
+    return {**study.parameters(), "posse": version("posse")}
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        found = manifest["format"]
+        if found == MANIFEST_FORMAT and isinstance(manifest["parameters"], dict):
+            return dict(manifest)
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if isinstance(found, int) and found != MANIFEST_FORMAT:
+        raise GridError(
+            f"{path.parent} holds results of format {found}, and this version of posse reads format "
+            f"{MANIFEST_FORMAT}. {_WAY_OUT}"
+        )
+    raise GridError(f"{path} is not a manifest that posse wrote. {_WAY_OUT}")
+
+
+def _read_run(run: Run, out: Path) -> pl.DataFrame:
+    path = run.path(out)
+    way_out = "Remove it, and the same command plays it again."
+    try:
+        table = pl.read_parquet(path)
+    except pl.exceptions.PolarsError:
+        raise GridError(f"{path} cannot be read as Parquet. {way_out}") from None
+    if set(table.columns) != {*run.columns, *run.study.measured} or any(
+        table[name].unique().to_list() != [value] for name, value in run.columns.items()
+    ):
+        raise GridError(f"{path} holds something else than the run of its name. {way_out}")
+    return table

@@ -1,0 +1,268 @@
+"""The named algorithms: learning policies whose parts are decided, as far as a name decides them."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from posse.core.protocols import Schedule
+from posse.estimators import FactorPrior, LowRank, OracleBasis, Ridge
+from posse.numerics.checks import Array
+from posse.policies.learning import Learning
+from posse.policies.rules import UCB, Greedy, Thompson
+from posse.policies.schedules import DoublyExponential, Geometric
+
+
+@dataclass(frozen=True)
+class MLinGreedy(Learning):
+    """Algorithm 1 of the paper: low-rank least squares, greedy, doubly exponential epochs.
+
+    Each epoch is played by the estimate from the epoch before it alone. In the first, theta is zero
+    and arms are chosen at random.
+
+    Parameters
+    ----------
+    rank : int
+        k, the rank of the parameters: the paper's algorithm has to be told.
+    penalty : float
+        A ridge. The paper has none; where an epoch is short for the number of features, a small one keeps
+        the estimate stable.
+    """
+
+    rank: int
+    _: KW_ONLY
+    penalty: float = 0.0
+
+    rule = Greedy()
+    schedule = DoublyExponential()
+    memory = "epoch"
+
+    @cached_property
+    def estimator(self) -> LowRank:
+        """Low-rank least squares."""
+        return LowRank(rank=self.rank, penalty=self.penalty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveGreedy(Learning):
+    """The paper's baseline: MLinGreedy with ordinary least squares, each task alone.
+
+    The paper does not state the baseline's epochs; these are MLinGreedy's, and so is the rule that
+    an epoch learns from the one before it alone.
+
+    Parameters
+    ----------
+    penalty : float
+        A ridge; the paper has none.
+    """
+
+    penalty: float = 0.0
+
+    rule = Greedy()
+    schedule = DoublyExponential()
+    memory = "epoch"
+
+    @cached_property
+    def estimator(self) -> Ridge:
+        """Ridge regression with the penalty."""
+        return Ridge(penalty=self.penalty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndependentGreedy(Learning):
+    """The baseline strengthened: ridge with a learned penalty, all data, frequent updates, greedy.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        When to re-estimate.
+    """
+
+    schedule: Schedule = field(default_factory=Geometric)
+
+    estimator = Ridge()
+    rule = Greedy()
+    memory = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndependentThompson(Learning):
+    """Thompson sampling with each task alone: ridge with a learned penalty, all data.
+
+    Parameters
+    ----------
+    scale : float
+        How many times the posterior's standard deviation the draws have.
+    """
+
+    scale: float = 1.0
+
+    estimator = Ridge()
+    schedule = Geometric()
+    memory = "all"
+
+    @cached_property
+    def rule(self) -> Thompson:
+        """Thompson sampling at the scale."""
+        return Thompson(scale=self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndependentUCB(Learning):
+    """Optimistic play with each task alone: ridge with a learned penalty, all data.
+
+    Parameters
+    ----------
+    scale : float
+        How many standard deviations to be optimistic by.
+    """
+
+    scale: float = 2.0
+
+    estimator = Ridge()
+    schedule = Geometric()
+    memory = "all"
+
+    @cached_property
+    def rule(self) -> UCB:
+        """Upper confidence bounds at the scale."""
+        return UCB(scale=self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class OracleGreedy(Learning):
+    """IndependentGreedy inside the true representation: what is left to gain.
+
+    Parameters
+    ----------
+    basis : (d, k)
+        B, with orthonormal columns.
+    """
+
+    basis: Array
+
+    rule = Greedy()
+    schedule = Geometric()
+    memory = "all"
+
+    @cached_property
+    def estimator(self) -> OracleBasis:
+        """Ridge regression inside the basis."""
+        return OracleBasis(basis=np.asarray(self.basis, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class OracleThompson(Learning):
+    """Thompson sampling inside the true representation, on finite sets and ellipsoids alike.
+
+    Parameters
+    ----------
+    basis : (d, k)
+        B, with orthonormal columns.
+    scale : float
+        How many times the posterior's standard deviation the draws have.
+    """
+
+    basis: Array
+    _: KW_ONLY
+    scale: float = 1.0
+
+    schedule = Geometric()
+    memory = "all"
+
+    @cached_property
+    def estimator(self) -> OracleBasis:
+        """Ridge regression inside the basis."""
+        return OracleBasis(basis=np.asarray(self.basis, dtype=np.float64))
+
+    @cached_property
+    def rule(self) -> Thompson:
+        """Thompson sampling at the scale."""
+        return Thompson(scale=self.scale)
+
+
+@dataclass(frozen=True)
+class _Shared(Learning):
+    """What the shared policies have in common: the learned prior, and when and from what it is learned."""
+
+    rank: int | str = "auto"
+    _: KW_ONLY
+    schedule: Schedule = field(default_factory=Geometric)
+    memory: str | float = "all"
+
+    @cached_property
+    def estimator(self) -> FactorPrior:
+        """The learned prior."""
+        return FactorPrior(rank=self.rank)
+
+
+@dataclass(frozen=True)
+class SharedGreedy(_Shared):
+    """Greedy play by the learned prior: every task learns from all others, as far as that helps.
+
+    Enough where contexts are diverse. `SharedThompson` explores too.
+
+    Parameters
+    ----------
+    rank : "auto" or int
+        How many directions tasks share; "auto" finds out.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch" or float
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    """
+
+    rule = Greedy()
+
+
+@dataclass(frozen=True)
+class SharedThompson(_Shared):
+    """Thompson sampling from the learned prior's posterior, on finite sets and ellipsoids alike.
+
+    Parameters
+    ----------
+    rank : "auto" or int
+        How many directions tasks share; "auto" finds out.
+    scale : float
+        How many times the posterior's standard deviation the draws have.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch" or float
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    """
+
+    scale: float = field(default=1.0, kw_only=True)
+
+    @cached_property
+    def rule(self) -> Thompson:
+        """Thompson sampling at the scale."""
+        return Thompson(scale=self.scale)
+
+
+@dataclass(frozen=True)
+class SharedUCB(_Shared):
+    """Optimistic play by the learned prior's posterior, on finite action sets.
+
+    Parameters
+    ----------
+    rank : "auto" or int
+        How many directions tasks share; "auto" finds out.
+    scale : float
+        How many standard deviations to be optimistic by.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch" or float
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    """
+
+    scale: float = field(default=2.0, kw_only=True)
+
+    @cached_property
+    def rule(self) -> UCB:
+        """Upper confidence bounds at the scale."""
+        return UCB(scale=self.scale)

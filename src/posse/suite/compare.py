@@ -1,0 +1,262 @@
+"""Policies compared over scenarios, by ratios to the best that learns each task alone and the best oracle."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posse.core.extras import extra
+from posse.core.files import write_atomically
+from posse.lab.engines import Workers
+from posse.lab.grid import ALONE, Progress, run_experiments
+from posse.lab.registry import POLICIES, in_order, label_of, style_of
+from posse.lab.results import final_rounds, mean_and_ends
+from posse.lab.store import saved_results
+from posse.numerics.checks import Array
+from posse.suite.scenarios import SCENARIOS, SHARED, Scenario
+from posse.viz.lanes import Lane, LaneRow, draw_lanes
+from posse.viz.pages import save_picture, write_page
+
+with extra("lab"):
+    import polars as pl
+
+REFERENCES = {"independent": "each task alone", "oracle": "oracles"}
+FAMILIES = ("posse", "the paper", "each task alone", "oracles", "others")
+XLABEL = "regret relative to the best policy that learns each task alone, 95 % intervals"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Scenarios that were played and compared.
+
+    Attributes
+    ----------
+    path : Path
+        The page.
+    scenarios : tuple of Scenario
+        All that the page shows.
+    data : DataFrame
+        What it shows, as `compare_scenarios` returns it.
+    """
+
+    path: Path
+    scenarios: tuple[Scenario, ...]
+    data: pl.DataFrame
+
+
+def compare(
+    scenarios: Sequence[Scenario],
+    *,
+    seeds: int,
+    out: Path,
+    workers: Workers = ALONE,
+    known: Iterable[Scenario] = tuple(SCENARIOS.values()),
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Suite:
+    """Run what is not yet run of some scenarios, and write a page that shows who wins where, by how much.
+
+    Every finished run is saved at once, and the same call goes on where an interrupted one stopped. Writes
+    OUT/comparison.html, OUT/comparison.csv, OUT/comparison.png, OUT/comparison.svg and a folder of results
+    for each scenario.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+    seeds : int
+        Seeds 0, ..., seeds - 1 of each scenario.
+    out : Path
+        The folder of results.
+    workers : Workers
+        Who plays: by default this process.
+    known : iterable of Scenario
+        The page also shows those of them that earlier calls left in `out`.
+    on_progress : callable, optional
+        Told after every run.
+    """
+    clock = time.perf_counter()
+    experiments = [scenario.experiment for scenario in scenarios]
+    tables = run_experiments(experiments, seeds=seeds, out=out, workers=workers, on_progress=on_progress)
+    everything = {scenario.name: scenario for scenario in (*known, *scenarios)}
+    for scenario in everything.values():
+        experiment = scenario.experiment
+        earlier = None if experiment.name in tables else saved_results(experiment, out)
+        if earlier is not None:
+            tables[experiment.name] = earlier
+    shown = [scenario for scenario in everything.values() if scenario.experiment.name in tables]
+    minutes = (time.perf_counter() - clock) / 60
+    data = write_comparison(shown, tables, out, minutes=minutes)
+    return Suite(out / "comparison.html", tuple(shown), data)
+
+
+def write_comparison(
+    scenarios: Sequence[Scenario], tables: Mapping[str, pl.DataFrame], out: Path, *, minutes: float
+) -> pl.DataFrame:
+    """Compare policies over scenarios, write the page, and return the table that it shows.
+
+    Writes OUT/comparison.html, OUT/comparison.csv, OUT/comparison.png and OUT/comparison.svg.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+    tables : mapping
+        The long table of each scenario, under the name of its experiment.
+    out : Path
+        The folder to write to.
+    minutes : float
+        How long the last call took.
+    """
+    data = compare_scenarios(scenarios, tables)
+    write_atomically(out / "comparison.csv", data.write_csv)
+    seeds = sorted(set(data["n_seeds"]))
+    counted = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    title = f"Policies compared over scenarios, {counted} seed{'s' if seeds[-1] > 1 else ''} each"
+    picture = draw_lanes(lane_rows(data), title, XLABEL)
+    write_page(
+        out / "comparison.html",
+        "comparison.html.j2",
+        scenarios=scenarios,
+        summaries={scenario.name: headlines(scenario, data) for scenario in scenarios},
+        policies={name: (label_of(name), _summary(name)) for name in in_order(data["policy"])},
+        rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
+        image=save_picture(picture, out / "comparison"),
+        command=commands(scenarios, tables, out),
+        minutes=minutes,
+    )
+    return data
+
+
+def commands(scenarios: Sequence[Scenario], tables: Mapping[str, pl.DataFrame], out: Path) -> str:
+    """Return the commands that make the results of some scenarios again, one for each number of seeds."""
+    by_seeds: dict[int, list[str]] = {}
+    for scenario in scenarios:
+        by_seeds.setdefault(tables[scenario.experiment.name]["seed"].n_unique(), []).append(scenario.name)
+    return "\n".join(
+        shlex.join(["posse", "compare", *names, "--seeds", str(n_seeds), "--out", str(out)])
+        for n_seeds, names in by_seeds.items()
+    )
+
+
+def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return `relative_regrets` of some scenarios, under each other, with `group`, `scenario` and `title`.
+
+    Parameters
+    ----------
+    scenarios : iterable of Scenario
+    tables : mapping
+        The long table of each scenario, under the name of its experiment.
+    """
+    return pl.concat(
+        relative_regrets(tables[scenario.experiment.name]).select(
+            pl.lit(scenario.group).alias("group"),
+            pl.lit(scenario.name).alias("scenario"),
+            pl.lit(scenario.title).alias("title"),
+            pl.all(),
+        )
+        for scenario in scenarios
+    )
+
+
+def relative_regrets(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the final regret of each policy, and its ratio to the best independent policy and oracle.
+
+    The best one is that of the least mean regret. A ratio is taken within each seed, where both met the
+    same problem: it is the geometric mean over seeds, with Student's t interval of the logarithms.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The long table of one problem.
+
+    Returns
+    -------
+    DataFrame
+        A row per policy, in the order of the table: `policy`, `n_seeds`, `regret_per_task`, `ci_low` and
+        `ci_high`; then, for `independent` and `oracle`, the name of the `best_...` one and the ratio
+        `to_...` with `to_..._low` and `to_..._high`. Null are references that were not played, ratios
+        where a regret is not above 0, and the ends of intervals from one seed.
+    """
+    regrets = final_rounds(table).pivot("policy", index="seed", values="regret_per_task").drop("seed")
+    samples = {policy: regrets[policy].to_numpy() for policy in regrets.columns}
+    best = {kind: _best(samples, family) for kind, family in REFERENCES.items()}
+    rows = []
+    for policy, sample in samples.items():
+        mean, low, high = mean_and_ends(sample)
+        row: dict[str, Any] = {"policy": policy, "n_seeds": sample.size, "regret_per_task": mean}
+        row |= {"ci_low": low, "ci_high": high}
+        for kind, name in best.items():
+            ratio, low, high = (None, None, None) if name is None else _ratio(sample, samples[name])
+            row |= {f"best_{kind}": name, f"to_{kind}": ratio, f"to_{kind}_low": low, f"to_{kind}_high": high}
+        rows.append(row)
+    words = ("policy", "best_independent", "best_oracle")
+    kinds = {"n_seeds": pl.Int64, **dict.fromkeys(words, pl.String)}
+    return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows[0]})
+
+
+def headlines(scenario: Scenario, data: pl.DataFrame) -> dict[str, dict[str, Any] | None]:
+    """Return the rows of `compare_scenarios` that sum a scenario up, by what they stand for."""
+    rows = {row["policy"]: row for row in data.filter(scenario=scenario.name).to_dicts()}
+    first = next(iter(rows.values()))
+    chosen = {
+        "best independent": first["best_independent"],
+        **{name: name for name in SHARED},
+        "the paper's": scenario.paper,
+        "oracle": first["best_oracle"],
+    }
+    return {heading: rows.get(policy) for heading, policy in chosen.items()}
+
+
+def lane_rows(data: pl.DataFrame) -> list[LaneRow]:
+    """Return what `compare_scenarios` found as rows of a picture, policies in order of their families."""
+    order = sorted(in_order(data["policy"]), key=lambda name: FAMILIES.index(family_of(name)))
+    return [
+        LaneRow(
+            group=group,
+            name=scenario,
+            title=title,
+            lanes=tuple(
+                _lane(row) for row in sorted(some.to_dicts(), key=lambda row: order.index(row["policy"]))
+            ),
+        )
+        for (group, scenario, title), some in data.group_by(
+            ["group", "scenario", "title"], maintain_order=True
+        )
+    ]
+
+
+def family_of(policy: str) -> str:
+    """Return the family of a policy: "others" for one that the registry does not know."""
+    return POLICIES[policy].family if policy in POLICIES else "others"
+
+
+def _lane(row: Mapping[str, Any]) -> Lane:
+    return Lane(
+        label=label_of(row["policy"]),
+        family=family_of(row["policy"]),
+        style=style_of(row["policy"]),
+        middle=row["to_independent"],
+        low=row["to_independent_low"],
+        high=row["to_independent_high"],
+    )
+
+
+def _summary(policy: str) -> str:
+    return POLICIES[policy].summary if policy in POLICIES else "not one of posse's"
+
+
+def _best(samples: Mapping[str, Array], family: str) -> str | None:
+    members = [name for name in samples if family_of(name) == family]
+    return min(members, key=lambda name: float(samples[name].mean()), default=None)
+
+
+def _ratio(sample: Array, reference: Array) -> tuple[float | None, float | None, float | None]:
+    if min(sample.min(), reference.min()) <= 0:
+        return None, None, None
+    mean, low, high = mean_and_ends(np.log(sample / reference))
+    return math.exp(mean), None if low is None else math.exp(low), None if high is None else math.exp(high)
