@@ -242,6 +242,7 @@ def test_reproducing_writes_everything_it_promises(tmp_path: Path) -> None:
     assert any("advantage of MLinGreedy" in claim.statement for claim in report.claims["fig2"])
 
 
+@pytest.mark.slow
 def test_the_page_keeps_the_figures_of_earlier_calls(tmp_path: Path) -> None:
     first, second = small("fig1"), small("fig2")
     reproduce([second], seeds=3, out=tmp_path, known=(first, second))
@@ -287,6 +288,7 @@ def test_reproduce_names_what_is_wrong(tmp_path: Path) -> None:
         assert reason in other.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_that_work_is_kept(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from posse.cli import main; main()"]
     command += ["reproduce", "fig2", "--seeds", "1", "--jobs", "2", "--out", str(tmp_path)]

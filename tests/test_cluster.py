@@ -24,6 +24,8 @@ from posse.lab.engines import GivenUp, GridError, Workers, in_parallel
 from posse.lab.experiment import Experiment
 from posse.lab.grid import Progress, play_seeds, run_experiments
 
+pytestmark = pytest.mark.slow
+
 SMALL = Experiment(
     name="small",
     problem="gaussian",

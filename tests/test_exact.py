@@ -162,6 +162,7 @@ def test_whole_runs_have_the_same_law(build: Callable[[], Policy]) -> None:
         assert abs(one.mean() - other.mean()) <= 4.2 * np.sqrt((one.var() + other.var()) / N_TASKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "build", [lambda: MLinGreedy(rank=1), lambda: SharedGreedy(rank=1)], ids=["mlin", "shared"]
 )

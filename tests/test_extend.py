@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```python title=\"src/(.*?)\"\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 # Where an entry goes, and what it imports.

@@ -8,12 +8,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from posse import FactorPrior, GramStatistics
-from posse.estimators.factor_prior import evidence as factor_evidence
 from posse.estimators.factor_prior import posterior as factor_posterior
 from posse.estimators.factor_prior import ranks as factor_ranks
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, inverse_and_log_determinant
 from posse.estimators.factor_prior.ranks import spaced_tasks
 from posse.estimators.factor_prior.search import maximise_evidence
+from posse.numerics import linalg
 from posse.numerics.checks import Array
 from posse.numerics.linalg import inverse_root
 from posse.numerics.random import haar_basis
@@ -36,7 +36,7 @@ def some_model(n_tasks: int, dim: int, rank: int, seed: int = 1) -> FactorModel:
 
 
 def one_task_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factor_evidence, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(linalg, "CHUNK_BYTES", 1)
 
 
 @pytest.mark.parametrize("rank", [0, 2])
@@ -62,7 +62,7 @@ def test_roots_in_pieces(hard: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     one_task_at_a_time(monkeypatch)
     apart = estimate.find_root()
     assert_allclose(apart, together, atol=1e-12)
-    monkeypatch.setattr(factor_posterior, "MANY", 10)
+    monkeypatch.setattr(factor_posterior, "MOST_SIDE_BY_SIDE", 10)
     small = estimate.find_root()
     assert small.shape == (20, 6, 6)
     assert_allclose(small @ small.mT, together @ together.mT, atol=1e-12)

@@ -77,6 +77,7 @@ def test_progress_counts_what_was_done_before(tmp_path: Path) -> None:
     assert seen[-1][2] == 1.0
 
 
+@pytest.mark.slow
 def test_killing_the_command_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """

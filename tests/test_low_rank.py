@@ -17,6 +17,7 @@ from posse.estimators.low_rank.newton import (
     orthonormal,
     semi_inverse,
 )
+from posse.numerics import linalg
 from posse.numerics.checks import Array
 
 Data = tuple[list[Array], list[Array]]
@@ -124,6 +125,7 @@ def test_semi_inverse_is_a_generalised_inverse() -> None:
     assert_allclose(inverse @ stack @ inverse, inverse, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(20, 2, 10, 100), (30, 5, 50, 100), (30, 5, 50, 900), (30, 3, 20, 40)])
 def test_no_worse_than_the_best_of_many_restarts_of_another_optimiser(
     shape: tuple[int, int, int, int],
@@ -314,8 +316,8 @@ def test_screening_prefers_tasks_that_predict_much(monkeypatch: pytest.MonkeyPat
 def test_tasks_taken_a_few_at_a_time_give_the_same_bits(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     statistics = summarise(draw(10, 2, 30, n)[0])
     expected = LowRank(rank=2).fit(statistics)
-    monkeypatch.setattr(low_rank, "_CHUNK", 700)
-    assert [chunk.start for chunk in low_rank._chunks(statistics.gram)] == [0, 7, 14, 21, 28]
+    monkeypatch.setattr(linalg, "CHUNK_BYTES", 8 * 700)
+    assert [chunk.start for chunk in linalg.chunks(*statistics.gram.shape[:2])] == [0, 7, 14, 21, 28]
     assert_array_equal(LowRank(rank=2).fit(statistics).theta, expected.theta)
 
 

@@ -23,6 +23,8 @@ from posse.numerics.checks import Array
 from posse.numerics.linalg import solve_symmetric
 from tangent import TangentRidge
 
+pytestmark = pytest.mark.slow
+
 Shape = tuple[int, int, int, int]
 SHORT: tuple[Shape, ...] = ((50, 6, 12, 2), (60, 10, 8, 3))  # d, T, n, k
 

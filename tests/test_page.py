@@ -222,6 +222,16 @@ def test_print_has_still_pictures_instead_of_charts(page: Page, report: Path) ->
         expect(chart).to_be_hidden()
 
 
+def test_without_scripts_the_page_says_so_and_has_still_pictures(browser: Browser, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    expect(page.get_by_text("which are switched off here")).to_be_visible()
+    expect(page.locator(".still img").first).to_be_visible()
+    expect(page.locator(".chart").first).to_be_hidden()
+    context.close()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["report", "comparison"])
 def test_no_page_is_wider_than_its_window_in_light_or_dark(

@@ -148,6 +148,7 @@ def test_the_page_is_complete_and_asks_nobody(names: tuple[str, ...], seeds: int
             ElementTree.parse(tmp_path / name / f"{chart.stem}.svg")
 
 
+@pytest.mark.slow
 def test_the_page_opens_with_totals_and_pictures_and_then_has_the_rest(tmp_path: Path) -> None:
     written = report(("fig1", "fig5"), {name: make_table(name) for name in ("fig1", "fig5")}, tmp_path)
     page = written.path.read_text(encoding="utf-8")

@@ -64,6 +64,7 @@ def test_agrees_with_the_naive_implementation(
     assert_allclose(trace.regret_per_task[-1], play_naively(world), rtol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["exact", "contexts"])
 def test_the_figures_that_the_paper_would_show(path: str) -> None:
     """d = 20, k = 2, T = 50, N = 10^4: eight fixed seeds, so the ranges cannot flake."""

@@ -6,9 +6,8 @@ import inspect
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -27,6 +26,9 @@ from posse.numerics.checks import check_choice, check_integer
 from posse.play.simulation import PATHS
 from posse.problems.noise import NOISE_KINDS
 from posse.problems.parameters import STRUCTURES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 PROBLEM, POLICY, OUTPUT = "The problem", "The policies", "What comes out"

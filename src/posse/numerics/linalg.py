@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.linalg
 
@@ -12,10 +14,26 @@ from posse.numerics.compiled import compiled
 RANK_TOLERANCE = 1e-12
 # Pivots below this share of the largest diagonal entry are rounding.
 PIVOT_TOLERANCE = 1e-11
+# From about this many features on a matrix is large: a step of a solver takes long, and a chunk is one task.
+WIDE = 256
+# Matrices of tasks are worked on together as long as they fit into a processor's cache, in bytes.
+CHUNK_BYTES = 4 * 2**20
 # With all pivots above this share of the largest diagonal entry a matrix is inverted as it stands.
 REGULAR = 1e-9
 # Matrices up to this size are inverted together, if there are so many.
 LARGEST_SMALL, MANY_SMALL = 12, 40
+
+
+def chunks(n_tasks: int, dim: int) -> Iterator[slice]:
+    """Return the tasks in slices whose d x d matrices fit into a processor's cache together.
+
+    Examples
+    --------
+    >>> list(chunks(10, 362))
+    [slice(0, 4, None), slice(4, 8, None), slice(8, 12, None)]
+    """
+    size = max(1, CHUNK_BYTES // (8 * dim**2))
+    return (slice(first, first + size) for first in range(0, n_tasks, size))
 
 
 def solve_symmetric(matrix: Array, vector: Array) -> Array:

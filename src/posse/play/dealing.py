@@ -13,6 +13,7 @@ from posse.core.actions import Actions
 from posse.core.protocols import Problem, deal_actions
 from posse.numerics.checks import Array
 from posse.numerics.compiled import working_seconds
+from posse.numerics.linalg import WIDE
 from posse.numerics.random import standard_normal
 from posse.play.exact import ExactRounds
 from posse.problems import GaussianProblem
@@ -20,9 +21,8 @@ from posse.problems import GaussianProblem
 # Rounds are dealt in chunks of at most this many rounds and of about this many values of T x d.
 CHUNK_ROUNDS = 32
 CHUNK_VALUES = 2**21
-# From this many features on, in chunks of d rounds and of about this many values: only then does it cost
-# less to add the T x d x d statistics of a chunk than to make them.
-WIDE = 256
+# Wide features are dealt in chunks of d rounds and of about this many values: only then does it cost less to
+# add the T x d x d statistics of a chunk than to make them.
 WIDE_CHUNK_VALUES = 2**25
 # The coordinates of an exact chunk should stay in the processor's cache.
 EXACT_CHUNK_VALUES = 2**17

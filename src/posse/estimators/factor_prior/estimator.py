@@ -13,11 +13,12 @@ from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.core.statistics import GramStatistics
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
 from posse.estimators.factor_prior.posterior import FactorPosterior
-from posse.estimators.factor_prior.ranks import WIDE, learn_prior
+from posse.estimators.factor_prior.ranks import learn_prior
 from posse.estimators.factor_prior.search import Found
 from posse.estimators.factor_prior.units import Units
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.numerics.checks import Array, check_choice, check_finite, check_integer, check_number
+from posse.numerics.linalg import WIDE
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

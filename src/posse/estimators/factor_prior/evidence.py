@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,23 +11,17 @@ from scipy.special import gammaln
 from posse.core.statistics import GramStatistics
 from posse.estimators.noise import PSEUDO_REWARDS, noise_variance
 from posse.numerics.checks import Array
-from posse.numerics.linalg import LARGEST_SMALL, MANY_SMALL, RANK_TOLERANCE
+from posse.numerics.linalg import LARGEST_SMALL, MANY_SMALL, RANK_TOLERANCE, chunks
 
 # The curvature along the scales is a difference of slopes this far apart, on either side.
 SCALE_STEP = 1e-3
-# Tasks are taken together as long as their eigenvectors fit into a processor's cache, in bytes.
-CHUNK_BYTES = 4 * 2**20
-
-
-def chunks(n_tasks: int, dim: int) -> Iterator[slice]:
-    """Return tasks in pieces that are worked on together."""
-    size = max(1, CHUNK_BYTES // (8 * dim**2))
-    return (slice(first, first + size) for first in range(0, n_tasks, size))
 
 
 @dataclass(frozen=True, eq=False)
 class FactorModel:
     """theta_t ~ N(mu, s2 q_t (F F' + a I)), noise of variance s2; s2 itself is always the likeliest.
+
+    Equation (2) of the page "The learned prior", whose numbers are used throughout.
 
     Attributes
     ----------
@@ -166,10 +159,7 @@ class FactorEvidence:
         )
 
     def solve(self, model: FactorModel) -> Solved:
-        """Return the tasks' weights, residuals and determinants under a model, and the sums of them.
-
-        See the equations of the class, and the page "The learned prior".
-        """
+        """Return the tasks' weights, residuals and determinants under a model, and their sums: (4) to (6)."""
         n_tasks, dim, rank = self.n_tasks, self.dim, model.rank
         weights, residual = np.empty((n_tasks, rank)), np.empty((n_tasks, dim))
         inner, inverse = np.empty((n_tasks, rank, rank)), np.empty((n_tasks, rank, rank))
@@ -249,7 +239,7 @@ class FactorEvidence:
     def deviance(self, model: FactorModel, solved: Solved | None = None) -> tuple[float, FactorModel]:
         """Return the function that fitting minimises, and its slope in the form of a model.
 
-        It is -2 log p(y, q, F), up to a constant, with the noise variance at its best.
+        It is -2 log p(y, q, F), up to a constant, with the noise variance at its best: equations (7) and (8).
         """
         solved = self.solve(model) if solved is None else solved
         scales = np.exp(model.log_scales)
@@ -295,7 +285,7 @@ class FactorEvidence:
         return free * np.sum((gain / (1.0 + gain)) ** 2, axis=1), model.degrees + inside
 
     def means(self, model: FactorModel, solved: Solved) -> Array:
-        """Return each task's posterior mean, (T, d)."""
+        """Return each task's posterior mean, (T, d): equation (9)."""
         scales = np.exp(model.log_scales)[:, None]
         theta = np.exp(model.log_ratio) * scales * solved.residual
         theta += (scales * solved.weights) @ model.factors.T
@@ -303,6 +293,8 @@ class FactorEvidence:
 
     def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
         """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
+
+        Equation (11), with its K_t pooled.
 
         Half of the deviance's expected curvature is sum_t q K_t kron (q w w' / s2), where K_t is Q h Q' less
         what the task's own weights take up, q Q h Y M^-1 Y'h Q'. Here Q h Q' stands at what the pooled

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from posse.core.statistics import GramStatistics
-from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, Solved, chunks
+from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, Solved
 from posse.numerics.checks import Array
-from posse.numerics.linalg import inverse_root, triangular_root
+from posse.numerics.linalg import chunks, inverse_root, triangular_root
 
 # With more tasks than this their roots are made small at once, not side by side.
-MANY = 4096
+MOST_SIDE_BY_SIDE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +53,15 @@ class FactorPosterior:
     def roots(self) -> Array:
         """Return a root of each task's posterior covariance, (T, d, m): independent parts, side by side.
 
+        Equations (10) and (11) of the page "The learned prior".
+
         - What the task's own data leave open, given F. With S = F F' + a I = L L' and H = I + q L'G L it is
           sqrt(q s2) L H^-1/2.
         - F itself, which is estimated: as far as `information` and a prior leave it open, that its columns
           point anywhere with the strength they have. Only what leaves the span of F counts.
         """
         n_tasks, dim = self.statistics.n_tasks, self.statistics.dim
-        many, hard = n_tasks > MANY, np.isinf(self.model.log_ratio)
+        many, hard = n_tasks > MOST_SIDE_BY_SIDE, np.isinf(self.model.log_ratio)
         roots = np.empty((n_tasks, dim, dim if many else dim + (self.model.rank if hard else dim)))
         for tasks in chunks(n_tasks, dim):
             parts = np.concatenate([self._own_roots(tasks), self._factor_roots(tasks)], axis=2)

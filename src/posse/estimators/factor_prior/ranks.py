@@ -17,6 +17,7 @@ from posse.estimators.factor_prior.search import (
     add_directions,
     maximise_evidence,
 )
+from posse.numerics.linalg import WIDE
 
 if TYPE_CHECKING:
     from posse.estimators.factor_prior.estimator import FactorPrior
@@ -30,8 +31,8 @@ ROUGH_GAIN, ROUGH_STEPS = 1e-3, 80
 # Before the data, an entry of F has this many times the variance that a direction has in a model of none
 # shared: wide enough not to matter, except along features that hardly ever vary.
 STRENGTH = 10.0
-# With so many features a step takes long: a refit takes no more than these, and the next goes on from there.
-WIDE, WIDE_STEPS = 256, 12
+# With wide features a step takes long: a refit takes no more than these, and the next goes on from there.
+WIDE_STEPS = 12
 # A prior is learned from so many tasks, and from there for all. A step then ends the climb if it gains
 # less than this for each task.
 MANY, GAIN_PER_TASK = 4096, 1e-8
@@ -117,7 +118,7 @@ class RankSearch:
         return STRENGTH * max(alone, 1.0 / (self.evidence.dim * self.evidence.unit))
 
     def score(self, found: Found) -> float:
-        """Return the evidence minus a price for the free parameters of the shared directions."""
+        """Return the evidence minus a price for the free parameters of the directions: equation (12)."""
         return self.evidence.log_evidence(found.model) - self._price(found.model.rank)
 
     def _price(self, rank: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -17,19 +16,16 @@ from posse.estimators.low_rank.newton import Minimum, SubspaceProblem, apply, de
 from posse.estimators.low_rank.starts import SCREEN_TOL, STAGE_TOL, follow, search
 from posse.estimators.ridge import Ridge
 from posse.numerics.checks import Array, IntArray, check_integer, check_number
-from posse.numerics.linalg import PIVOT_TOLERANCE, RANK_TOLERANCE
+from posse.numerics.linalg import PIVOT_TOLERANCE, RANK_TOLERANCE, WIDE, chunks
 
 TOLERANCE = 1e-7
 MAX_ITER = 200
-# Above this many features one descent costs seconds: penalties are lowered instead of trying many starts.
-WIDE = 256
 # With more tasks than this, starts are compared on so many of them.
 SCREENED = 4000
 # A ridge this small, relative to the mean eigenvalue of X_t'X_t, stands for the minimum norm.
 VANISHING, VANISHING_WIDE = 1e-6, 1e-4
 # Between these, entries of the Gram matrices have room in single precision.
 SINGLE_LEAST, SINGLE_MOST = 1e-25, 1e25
-_CHUNK = 2**19  # entries of Gram matrices that are worked on at a time, where a copy is made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +216,7 @@ def _is_short(gram: Array, rank: int) -> bool:
     units = scale * scale[:, None]
     unknowns = rank * (int(_rank(mean_gram / units)) + len(gram) - rank)
     for count in (_rank_at_least, _rank):
-        totals = accumulate(float(count(gram[tasks] / units).sum()) for tasks in _chunks(gram))
+        totals = accumulate(float(count(gram[tasks] / units).sum()) for tasks in chunks(*gram.shape[:2]))
         if any(total > unknowns for total in totals):
             return False
     return True
@@ -276,16 +272,10 @@ def _own_estimates(problem: SubspaceProblem) -> Array:
     _, completed = whitener(mean_gram)
     completed[np.diag_indices_from(completed)] += problem.penalty
     estimates = np.empty_like(problem.moment)
-    for tasks in _chunks(problem.gram):
+    for tasks in chunks(*problem.gram.shape[:2]):
         own = np.linalg.solve(problem.gram[tasks] + completed, problem.moment[tasks, :, None])
         estimates[tasks] = own[:, :, 0]
     return np.asarray(estimates @ (mean_gram @ problem.transform))
-
-
-def _chunks(gram: Array) -> Iterator[slice]:
-    """Cut the tasks into slices that are small in memory."""
-    size = max(1, _CHUNK // gram[0].size)
-    return (slice(first, first + size) for first in range(0, len(gram), size))
 
 
 def _mean_gram(gram: Array, penalty: float) -> Array:
