@@ -299,7 +299,8 @@ def test_rounds_of_half_weight_are_half_the_rounds_twice(shape: Shape) -> None:
     half = GramStatistics.of(x, y).discount(0.5)
     assert_allclose((half + half).count, shape[2])
     theta = fit(GramStatistics.of(x, y), shape[3], 0.2).theta
-    assert_allclose(fit(half, shape[3], 0.1).theta, theta, atol=1e-6 * np.abs(theta).max())
+    # both stop where the gradient is 1e-7, and how sums are rounded decides where that is
+    assert_allclose(fit(half, shape[3], 0.1).theta, theta, atol=1e-5 * np.abs(theta).max())
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.01])

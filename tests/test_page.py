@@ -99,10 +99,8 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        program = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"],
-        )
+        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+        program = playwright.chromium.launch(executable_path=CHROMIUM, args=quiet)
         yield program
         program.close()
 
