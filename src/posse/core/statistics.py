@@ -233,12 +233,12 @@ class MomentTotals:
 
     @classmethod
     def of(cls, features: Array, rewards: Array, weights: Array | None = None) -> MomentTotals:
-        """Summarise n rounds of all tasks; see `GramStatistics.of`."""
+        """Summarise n rounds of all tasks: features (n, T, d), rewards and, optionally, weights (n, T)."""
         return cls(GramStatistics.of(features, rewards, weights).moment)
 
     @classmethod
     def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> MomentTotals:
-        """Summarise n rounds in which every task played one action; see `GramStatistics.repeated`."""
+        """Summarise n rounds of one action (T, d), by the sums of rewards and of their squares, (T,)."""
         return cls(total[:, None] * features)
 
     def __add__(self, other: MomentTotals) -> MomentTotals:

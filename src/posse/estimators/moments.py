@@ -50,7 +50,7 @@ class MomentStatistics:
 
     @classmethod
     def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> MomentStatistics:
-        """Summarise n rounds in which every task played one action; see `GramStatistics.repeated`."""
+        """Summarise n rounds of one action (T, d), by the sums of rewards and of their squares, (T,)."""
         tasks = GramStatistics.repeated(features, n_rounds, total, square)
         return cls(tasks, (features * square[:, None]).T @ features)
 

@@ -162,7 +162,8 @@ class OracleBasis:
     basis : (d, k)
         Orthonormal columns.
     penalty : float or "evidence"
-        As in `Ridge`, for the k weights of each task.
+        The ridge of the k weights of each task. At 0 it is least squares; "evidence", the default, lets
+        every task choose the one under which its rewards are most likely.
 
     Examples
     --------
@@ -194,7 +195,7 @@ class OracleBasis:
 
     @property
     def gives_covariance(self) -> bool:
-        """Whether estimates have a covariance; see `Ridge`."""
+        """Whether estimates have a covariance: not without a penalty, as least squares knows no prior."""
         return Ridge(penalty=self.penalty).gives_covariance
 
 

@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"(tcp://)?[^/\s]+:\d+")
 
 
 class GridError(PosseError):
-    """Some runs could not be played or saved; those that were finished are kept."""
+    """Runs could not be played or saved; those that were finished are kept."""
 
 
 @dataclass(frozen=True)

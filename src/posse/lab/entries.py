@@ -136,8 +136,16 @@ def linear_problem(
 
     Parameters
     ----------
-    summary, draw, policies, actions, check
-        As in `NamedProblem`.
+    summary : str
+        What it is, in one line.
+    draw : callable
+        Takes a seed and the parameters; those with defaults in its signature are the problem's own.
+    policies : tuple of str
+        Policies that are compared on it by default.
+    actions : "finite" or "ellipsoids"
+        What tasks may play.
+    check : callable
+        Raises what is wrong with parameters and a horizon, beside what `draw` would say.
     help : str
         What each parameter means that other problems do not have, under its name.
     """

@@ -52,7 +52,8 @@ class Experiment:
         What policies are told, by the names of `PolicyOptions`, if not the problem's rank and
         defaults. A cell may have options, too.
     path : {"auto", "exact", "contexts"}
-        How rounds are played; see `simulate_all`.
+        How rounds are played: "contexts" draws the features of every arm, "exact" only what greedy play on a
+        gaussian problem depends on, "auto" is exact where it can.
     """
 
     name: str

@@ -48,7 +48,7 @@ def chunk_rounds(problem: Problem) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rounds, dealt: what is on offer, the best of it, and the noise to come."""
+    """Rounds that were dealt: what is on offer, the best mean rewards and the noise to come, (n, T) each."""
 
     start: int
     actions: Actions

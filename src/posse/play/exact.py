@@ -29,7 +29,7 @@ PARALLEL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ExactRounds:
-    """Some rounds, as far as greedy policies can tell them apart.
+    """Rounds, as far as greedy policies can tell them apart: two coordinates of every arm, and the noise.
 
     All policies of a run meet the same ones: the same mean rewards and noise, and coordinates that mislead
     them in the same way, each along a direction of its own.
@@ -161,7 +161,7 @@ def play_coordinates(
     regret: Array,
     products: Array,
 ) -> None:
-    """Choose the arm of the largest along_t own + across_t other; see `posse.play.exact`.
+    """Choose in every round and task the arm of the largest along_t own + across_t other.
 
     Parameters
     ----------

@@ -74,7 +74,23 @@ def simulate(
     path: str = "auto",
     final_state: bool = True,
 ) -> Trace:
-    """Play one policy for `horizon` rounds. See `simulate_all`, of which this is the case of one.
+    """Play one policy for `horizon` rounds.
+
+    Parameters
+    ----------
+    problem : Problem
+    policy : Policy
+    horizon : int
+        N, the number of rounds.
+    seed : int
+    checkpoints : (m,) integers, optional
+        Rounds after which to record regret; the horizon is always among them. By default about 30,
+        evenly spaced on a logarithmic scale.
+    path : {"auto", "exact", "contexts"}
+        "contexts" draws the features of every arm, "exact" only what greedy play on a `GaussianProblem`
+        depends on; "auto" is exact where it can.
+    final_state : bool
+        Whether the trace can be asked for the state after the last round.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -70,8 +71,17 @@ class NaiveGreedy(Learning):
         return Ridge(penalty=self.penalty)
 
 
+class _Alone(Learning):
+    """What policies that learn each task alone have in common."""
+
+    estimator = Ridge()
+    rule: Any = Greedy()
+    schedule: Any = Geometric()
+    memory = "all"
+
+
 @dataclass(frozen=True, kw_only=True)
-class IndependentGreedy(Learning):
+class IndependentGreedy(_Alone):
     """The baseline strengthened: ridge with a learned penalty, all data, frequent updates, greedy.
 
     Parameters
@@ -82,13 +92,9 @@ class IndependentGreedy(Learning):
 
     schedule: Schedule = field(default_factory=Geometric)
 
-    estimator = Ridge()
-    rule = Greedy()
-    memory = "all"
-
 
 @dataclass(frozen=True, kw_only=True)
-class IndependentThompson(Learning):
+class IndependentThompson(_Alone):
     """Thompson sampling with each task alone: ridge with a learned penalty, all data.
 
     Parameters
@@ -99,10 +105,6 @@ class IndependentThompson(Learning):
 
     scale: float = 1.0
 
-    estimator = Ridge()
-    schedule = Geometric()
-    memory = "all"
-
     @cached_property
     def rule(self) -> Thompson:
         """Thompson sampling at the scale."""
@@ -110,7 +112,7 @@ class IndependentThompson(Learning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndependentUCB(Learning):
+class IndependentUCB(_Alone):
     """Optimistic play with each task alone: ridge with a learned penalty, all data.
 
     Parameters
@@ -120,10 +122,6 @@ class IndependentUCB(Learning):
     """
 
     scale: float = 2.0
-
-    estimator = Ridge()
-    schedule = Geometric()
-    memory = "all"
 
     @cached_property
     def rule(self) -> UCB:

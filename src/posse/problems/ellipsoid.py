@@ -48,7 +48,7 @@ class EllipsoidProblem(LinearTasks):
         Q_t, symmetric and positive definite. By default the identity: the unit ball, whose best
         actions lie on the unit sphere of the paper's experiments.
     noise_kind : {"gaussian", "uniform", "rademacher"}
-        As in `GaussianProblem`.
+        Each has mean 0 and variance 1 and is 1-sub-Gaussian.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class EllipsoidProblem(LinearTasks):
             T, d and k, with k at most min(d, T).
         seed : int or numpy Generator
         noise_kind, structure : str
-            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
+            A name of `NOISE_KINDS`, "gaussian" by default, and one of `STRUCTURES`, "low-rank" by default.
         condition : float
             At 1, unit balls. Above, each Q_t has Haar eigenvectors and eigenvalues in geometric
             progression from 1 to `condition`.

@@ -77,9 +77,13 @@ class GaussianProblem(FiniteLinearTasks):
         n_tasks, dim, rank : int
             T, d and k, with k at most min(d, T).
         seed : int or numpy Generator
-        n_arms, covariance, noise_kind
-            As in the class; `covariance` may also be "random": for every task a matrix with Haar
-            eigenvectors and eigenvalues uniform in [1/(2d), 2/d].
+        n_arms : int
+            K, the arms on offer in each round.
+        covariance : {"isotropic", "unit", "random"} or (d, d) or (T, d, d)
+            I/d, I, or for every task a matrix with Haar eigenvectors and eigenvalues uniform in
+            [1/(2d), 2/d]; or matrices of your own.
+        noise_kind : {"gaussian", "uniform", "rademacher"}
+            The noise of rewards, "gaussian" by default.
         basis : (d, k), optional
             A B of your own.
         weights : (T, k), optional

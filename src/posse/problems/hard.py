@@ -31,7 +31,7 @@ class FixedArms(FiniteLinearTasks):
     arms : (T, K, d) or (K, d)
         What every round offers, by task or to all alike.
     noise_kind : {"gaussian", "uniform", "rademacher"}
-        As in `GaussianProblem`.
+        Each has mean 0 and variance 1 and is 1-sub-Gaussian.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class FixedArms(FiniteLinearTasks):
             T, d and k, with k at most min(d, T).
         seed : int or numpy Generator
         noise_kind, structure : str
-            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
+            A name of `NOISE_KINDS`, "gaussian" by default, and one of `STRUCTURES`, "low-rank" by default.
         n_arms : int
             K.
         """
@@ -94,7 +94,7 @@ class NarrowContexts(FiniteLinearTasks):
     n_arms : int
         K, the arms on offer in each round.
     noise_kind : {"gaussian", "uniform", "rademacher"}
-        As in `GaussianProblem`.
+        Each has mean 0 and variance 1 and is 1-sub-Gaussian.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class NarrowContexts(FiniteLinearTasks):
             T, d and k, with k at most min(d, T).
         seed : int or numpy Generator
         noise_kind, structure : str
-            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
+            A name of `NOISE_KINDS`, "gaussian" by default, and one of `STRUCTURES`, "low-rank" by default.
         n_directions : int
             m, at most d.
         n_arms : int
@@ -159,7 +159,7 @@ class GreedyTrap(FiniteLinearTasks):
     theta : (T, d)
         The rewards of the arms: the safe one first, d at least 2.
     noise_kind : {"gaussian", "uniform", "rademacher"}
-        As in `GaussianProblem`.
+        Each has mean 0 and variance 1 and is 1-sub-Gaussian.
 
     Examples
     --------
@@ -197,8 +197,8 @@ class GreedyTrap(FiniteLinearTasks):
         n_tasks, dim, rank : int
             T, d and k, with k from 2, as tasks of rank 1 would all be the same, to min(d, T).
         seed : int or numpy Generator
-        noise_kind
-            As in the class.
+        noise_kind : {"gaussian", "uniform", "rademacher"}
+            The noise of rewards.
         """
         rng = make_generator("`seed` of GreedyTrap", seed)
         check_integer("`n_tasks` of GreedyTrap", n_tasks, 2, MOST)

@@ -33,8 +33,10 @@ class TimedActions(FiniteActions):
 
     Attributes
     ----------
-    arms, available
-        As in `FiniteActions`.
+    arms : (n, T, K, d)
+        The feature vectors on offer.
+    available : (n, T, K), optional
+        False marks an arm that is not on offer.
     first : int
         The number of the first round, counted from 0.
 
@@ -106,7 +108,7 @@ class LateTasks:
             T, d and k, with k at most min(d, T).
         seed : int or numpy Generator
         noise_kind, structure : str
-            As in `GaussianProblem.draw`; "gaussian" and "low-rank" if they are not given.
+            A name of `NOISE_KINDS`, "gaussian" by default, and one of `STRUCTURES`, "low-rank" by default.
         share : float
             Of the tasks, how many are late: from 0 to 1, rounded to whole tasks.
         join : int
@@ -196,7 +198,7 @@ class MovingBasis:
     n_arms : int
         K, the arms on offer in each round.
     noise_kind : {"gaussian", "uniform", "rademacher"}
-        As in `GaussianProblem`.
+        Each has mean 0 and variance 1 and is 1-sub-Gaussian.
 
     Examples
     --------
@@ -244,8 +246,12 @@ class MovingBasis:
         n_tasks, dim, rank : int
             T, d and k, with k at most min(d / 2, T).
         seed : int or numpy Generator
-        turn, n_arms, noise_kind
-            As in the class.
+        turn : float
+            The angle, in radians per 1000 rounds.
+        n_arms : int
+            K, the arms on offer in each round.
+        noise_kind : {"gaussian", "uniform", "rademacher"}
+            The noise of rewards.
         """
         rng = make_generator("`seed` of MovingBasis", seed)
         check_integer("`n_tasks` of MovingBasis", n_tasks, 1, MOST)

@@ -27,9 +27,14 @@ class FactorEstimate(Estimate):
 
     Attributes
     ----------
-    theta, basis, root, covariance, certificate
-        As in `Estimate`: posterior means, U, and the posterior's covariance, which counts that U is an
-        estimate too. The certificate's objective is minus twice the evidence, up to a constant.
+    theta : (T, d)
+        Posterior means.
+    basis : (d, k)
+        U, orthonormal columns.
+    root, covariance : (T, d, d)
+        Of the posterior, which counts that U is an estimate too; made when asked for.
+    certificate : Certificate
+        Its objective is minus twice the evidence, up to a constant.
     spectrum : (k,)
         l, the prior variance along the columns of the basis, largest first.
     outside : float

@@ -24,9 +24,9 @@ class FactorPosterior:
     Attributes
     ----------
     along : (d,)
-        What the data tell about F, along `axes`; see `FactorEvidence.information`.
+        What the data tell about F along `axes`, in units of the noise.
     between : (k, k)
-        The same between columns of F.
+        What they tell between columns of F: the information about F is their product.
     pooled : (d,)
         Eigenvalues of the mean of all G_t.
     axes : (d, d)

@@ -66,7 +66,10 @@ class NamedImages:
     archive: Archive | None = None
 
     def load(self, folder: Path | None, on_progress: Progress) -> ImageSet:
-        """Return the images, from the package or from a cache folder; see `load_images`."""
+        """Return the images: from the package or the cache, or else downloaded into a cache folder.
+
+        `on_progress` is told the stage, the bytes so far, and all bytes or None.
+        """
         if self.archive is None:
             images, labels = _packaged_digits()
         else:
