@@ -287,7 +287,10 @@ def _sine_panel(table: pl.DataFrame) -> Panel:
     )
 
 
-def figure(study: Guarantees = Guarantees()) -> Figure:  # noqa: B008
+STUDY = Guarantees()
+
+
+def figure(study: Guarantees = STUDY) -> Figure:
     """Return the figure of a study of guarantees."""
     return Figure(
         title=TITLE,
