@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from posse.cli import app
 from posse.lab.registry import POLICIES, label_of
 from posse.suite import SCENARIOS, Scenario, compare, compare_scenarios, relative_regrets
-from posse.suite.compare import XLABEL, family_of, lane_rows
+from posse.suite.comparison import XLABEL, family_of, lane_rows
 from posse.viz.lanes import draw_lanes
 from posse.viz.still import save
 

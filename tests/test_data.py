@@ -185,7 +185,7 @@ def test_digits_are_those_of_scikit_learn() -> None:
     np.testing.assert_array_equal(digits.labels, labels)
     assert digits.images.shape == (1797, 64)
     assert digits.images.dtype == digits.labels.dtype == np.uint8
-    assert (digits.images.min(), digits.images.max()) == (0, digits.brightest)
+    assert [int(digits.images.min()), int(digits.images.max())] == [0, digits.brightest]
     assert np.bincount(digits.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert not digits.images.flags.writeable
     assert not digits.labels.flags.writeable

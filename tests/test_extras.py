@@ -79,7 +79,12 @@ def test_what_needs_no_extra_works_without_any() -> None:
     assert run_command("--version", hidden=everything).returncode == 0
     taught = run_command("--help", hidden=everything)
     assert taught.returncode == 0
-    assert taught.stdout.count("Not installed:") == 4
+    assert taught.stdout.count("Not installed:") == 3
+    listed = run_command("list", hidden=everything)
+    assert listed.returncode == 0
+    assert "shared-greedy" in listed.stdout
+    assert "Figures and scenarios: this needs polars" in listed.stdout
+    assert "high-rank-many" in run_command("list", hidden=REPORT).stdout
     mnist = run("from posse import load_images; load_images('mnist')", everything)
     assert mnist.stderr.splitlines()[-1].endswith('pip install "posse[lab]"')
 

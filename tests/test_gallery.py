@@ -62,6 +62,10 @@ def test_the_page_is_the_one_that_make_gallery_writes() -> None:
     np.testing.assert_allclose(found, told, rtol=1e-3, atol=0.11)
 
 
+def test_the_tables_on_images_are_those_of_the_stored_results() -> None:
+    assert build.images_page(TABLES) == build.IMAGES_PAGE.read_text(encoding="utf-8"), "run `make gallery`"
+
+
 def test_every_picture_is_there() -> None:
     shown = re.findall(r"!\[.*\]\((.*)\)", COMMITTED)
     assert shown == [f"gallery/{stem}.png" for stem in charts_of(TABLES)]

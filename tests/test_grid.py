@@ -23,6 +23,7 @@ from posse.lab.engines import GridError, Workers
 from posse.lab.experiment import KEPT_SHARES, Experiment
 from posse.lab.grid import play_seeds, run_experiments
 from posse.lab.results import final_rounds
+from posse.lab.store import earlier_results
 from posse.lab.study import Run
 from tables import FIGURES, experiment_of
 
@@ -302,6 +303,18 @@ def test_a_failing_run_is_reported_and_the_others_are_kept(tmp_path: Path) -> No
     assert len(run_files(tmp_path)) == 2
     failures = json.loads((tmp_path / "small" / "manifest.json").read_text())["failures"]
     assert list(failures) == ["dim=5,rank=9,n_tasks=3,n_arms=3,seed=0"]
+
+
+def test_results_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    other, third, fourth = (replace(SMALL, name=name) for name in ("other", "third", "fourth"))
+    run_experiments([SMALL, other, third], seeds=1, out=tmp_path)
+    (tmp_path / "other" / "manifest.json").write_text('{"format": 1, "parameters": {}}')
+    (tmp_path / "third" / "results.parquet").write_bytes(b"not parquet")
+    tables, left_out = earlier_results([SMALL, other, third, fourth], tmp_path)
+    assert list(tables) == ["small"]
+    assert [text.partition(" ")[0] for text in left_out] == ["other", "third"]
+    assert "holds results of format 1" in left_out[0]
+    assert "results.parquet cannot be read as Parquet" in left_out[1]
 
 
 def test_a_disk_that_cannot_be_written_stops_the_grid(tmp_path: Path) -> None:

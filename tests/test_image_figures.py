@@ -270,7 +270,7 @@ def test_the_command_says_which_images_it_uses(tmp_path: Path) -> None:
     code, out, err = run("reproduce", "margin", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path))
     assert code == 0, err
     assert "Images: Small digits (1,797 images of 8 x 8)" in err
-    assert "margin_digits, 1 seeds: 10/10 runs, 100% of the work" in " ".join(err.split())
+    assert "margin_digits, 1 seed: 10/10 runs, 100% of the work" in " ".join(err.split())
     assert "Questions of ours" in out
     assert "Claims of the paper" not in out
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from posse.lab.charts import regret_by_round, regret_by_tasks
 from posse.lab.registry import POLICIES
@@ -21,7 +22,7 @@ from posse.paper.registry import COMPARISONS, OF_IMAGES, figures_named
 from posse.paper.report import Report, write_report
 from posse.paper.theory import SIZES, Setting, finite_upper, infinite_upper
 from posse.viz import interactive, still
-from posse.viz.chart import Chart
+from posse.viz.chart import Axis, Chart, Panel, Series
 from tables import FIGURES, experiment_of, make_table
 
 
@@ -108,6 +109,37 @@ def test_both_drawers_draw_the_same(chart: Chart) -> None:
             assert [np.asarray(line.get_ydata()).tolist() for line in lines] == [list(series.y)]
             assert all(source["value_y"] == list(series.y) for source in sources)
             assert all(source["y"] == [panel.y.place(value) for value in series.y] for source in sources)
+
+
+@pytest.mark.parametrize("chart", every_chart(), ids=lambda chart: f"{chart.title}, {chart.stem}")
+def test_the_legend_lies_inside_the_picture(chart: Chart) -> None:
+    figure = still.draw(chart)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    (legend,) = figure.legends
+    box = legend.get_window_extent(renderer)
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert box.y0 >= 0
+    assert [text.get_text() for text in legend.get_texts()] == list(chart.legend)
+    for axes in figure.axes:
+        if axes.axison:
+            assert axes.get_window_extent(renderer).height > 120  # the legend leaves room for the panels
+
+
+def test_intervals_that_reach_below_zero_are_drawn_on_a_logarithmic_axis() -> None:
+    style = POLICIES["naive"].style
+    wide = Series(label="wide", style=style, x=(1, 2), y=(10.0, 20.0), low=(-50.0, 19.0), high=(70.0, 21.0))
+    tiny = Series(label="tiny", style=style, x=(1, 2), y=(10.0, 20.0), low=(1e-6, 19.0), high=(20.0, 21.0))
+    axis = Axis(label="", scale="log")
+    for series in (wide, tiny):
+        panel = Panel(x=axis, y=axis, series=(series,))
+        chart = Chart(stem="", title="", panels=(panel,))
+        low, high = chart.reach(panel)
+        assert (low, high) == pytest.approx((10 / 3 / 1.2, 1.2 * max(series.ends[1])))
+        (plot,) = interactive.draw(chart)
+        source = plot.renderers[0].data_source.data
+        assert source["low"] == [low, 19.0]
+        assert source["value_low"] == list(series.low)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
@@ -215,7 +247,7 @@ def test_the_page_says_how_it_was_made(tmp_path: Path) -> None:
     assert platform.node() not in shown.split()
     assert re.findall(r"rounds were played\s+(.*?)\s\s", shown) == [
         "exact in law, without contexts; round by round, contexts drawn",
-        "round by round",
+        "blocks of one action in one step",
     ]
     assert len(re.findall(r"seeds\s+0 to 2\b", shown)) == 2
     # 4 cells with 5 policies, and 9 with 7, of 3 seeds: a tenth of a second each

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from posse.core.files import write_json
+from posse.lab.results import final_rounds, summarise
 from posse.paper.claims import Claim
 from posse.paper.figure import Figure
+from posse.paper.margin import errors_by_rounds
 from posse.paper.registry import COMPARISONS, all_figures
 from posse.paper.report import run_seconds, seeds_of, settings_of
 from posse.paper.verdicts import STORED, decide, possible, to_store
@@ -30,6 +33,7 @@ from posse.viz.still import draw, save
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent.parent
 # The picture of the README, and the figure whose first chart it is.
+IMAGES_PAGE = ROOT / "docs" / "explanation" / "images.md"
 HERO, HERO_FIGURE = ROOT / "docs" / "assets" / "regret-by-tasks.png", "fig1"
 
 
@@ -120,6 +124,45 @@ def _section(figure: Figure, table: pl.DataFrame, claims: tuple[Claim, ...]) -> 
     }
 
 
+POLICIES_ON_IMAGES = {
+    **{f"mlingreedy-{k}": f"`mlingreedy-{k}`" for k in (1, 2, 5, 10)},
+    "naive": "`naive`, the paper's baseline",
+    "independent-epochs": "`independent-epochs`: ridge, all data, same epochs",
+    "independent-greedy": "`independent-greedy`: the same, frequent updates",
+}
+LEARNED_FROM = {
+    "commit-naive": "n random rounds",
+    "relearn-all": "98 random rounds and n − 98 greedy ones, without forgetting",
+    "relearn-naive": "n − 98 greedy rounds alone, as the paper's baseline",
+    "relearn-mlingreedy": "the same, low-rank with k = 5, as MLinGreedy",
+}
+
+
+def images_page(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Return the page about images with its two tables written from the stored results."""
+    columns = []
+    for name in ("fig3", "fig4"):
+        half = (pl.col("ci_high") - pl.col("ci_low")) / 2
+        means = summarise(final_rounds(tables[name]), by=["policy"]).with_columns(half.alias("half"))
+        columns.append(
+            {row["policy"]: f"{row['regret_per_task']:.0f} ± {row['half']:.0f}" for row in means.to_dicts()}
+        )
+    regret = ["| policy | T = 10, first five digits | T = 45, all ten |", "|---|---|---|"]
+    regret += [
+        f"| {words} | {columns[0][policy]} | {columns[1].get(policy, 'not run')} |"
+        for policy, words in POLICIES_ON_IMAGES.items()
+    ]
+    found = summarise(errors_by_rounds(tables["margin"]), by=["policy", "explore"], value="error")
+    wrong = dict(found.filter(pl.col("explore") == 882).select("policy", "error").iter_rows())
+    errors = ["| learned from | wrong choices at n = 882 |", "|---|---|"]
+    errors += [f"| {words} | {100 * wrong[policy]:.1f} % |" for policy, words in LEARNED_FROM.items()]
+    text = IMAGES_PAGE.read_text(encoding="utf-8")
+    for name, rows in {"regret": regret, "errors": errors}.items():
+        block = f"<!-- stored: {name} -->\n" + "\n".join(rows) + "\n<!-- end -->"
+        text = re.sub(rf"<!-- stored: {name} -->.*?<!-- end -->", block, text, flags=re.DOTALL)
+    return text
+
+
 def _versions_in_words(versions: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return each set of versions once, with the figures that it made if there are several."""
     words: dict[str, list[str]] = {}
@@ -141,6 +184,7 @@ def main() -> None:
     save(draw(all_figures()[HERO_FIGURE].charts(tables[HERO_FIGURE])[0]), HERO)
     write_json(ROOT / "src" / "posse" / "paper" / STORED, to_store(figures_of(tables), tables, COMPARISONS))
     (FOLDER.parent / "gallery.md").write_text(gallery.page(tables), encoding="utf-8")
+    IMAGES_PAGE.write_text(images_page(tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

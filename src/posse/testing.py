@@ -39,6 +39,7 @@ def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = 
     >>> from posse import LowRank
     >>> check_estimator(LowRank(rank=2))
     """
+    _assert_members("estimator", estimator, ("fit",))
     rng = np.random.default_rng(0)
     features = rng.standard_normal((40, n_tasks, dim))
     rewards = features @ rng.standard_normal(dim) + rng.standard_normal((40, n_tasks))
@@ -107,6 +108,7 @@ def check_policy(
     >>> from posse import NaiveGreedy
     >>> check_policy(NaiveGreedy())
     """
+    _assert_members("policy", policy, ("statistics", "blocks", "init", "select", "update"))
     for horizon in horizons:
         blocks = policy.blocks(horizon, n_tasks, dim)
         assert min(blocks) >= 1, f"blocks must be positive, are {blocks} for horizon {horizon}"
@@ -152,6 +154,8 @@ def check_problem(problem: Problem) -> None:
     >>> from posse import GaussianProblem
     >>> check_problem(GaussianProblem.draw(n_tasks=3, dim=4, rank=2, seed=0))
     """
+    members = ("n_tasks", "dim", "actions", "noise", "mean_rewards", "best_rewards", "rewards")
+    _assert_members("problem", problem, members)
     whole = deal_actions(problem, 0, ROUNDS, np.random.default_rng(0))
     assert whole.n_rounds == ROUNDS, f"asked for {ROUNDS} rounds of actions, got {whole.n_rounds}"
     theta = np.random.default_rng(1).standard_normal((problem.n_tasks, problem.dim))
@@ -198,6 +202,11 @@ def _check_rounds(problem: Problem, actions: Actions, theta: Array) -> None:
     assert excess <= 1e-9 * (1 + np.abs(best[active]).max(initial=0.0)), (
         f"a choice beats the best by {excess}"
     )
+
+
+def _assert_members(kind: str, part: object, names: tuple[str, ...]) -> None:
+    for name in names:
+        assert hasattr(part, name), f"a {kind} must have a member `{name}`"
 
 
 def _active(actions: Actions, n_tasks: int) -> BoolArray:

@@ -36,7 +36,7 @@ class OnDemand(dict[str, Any]):
         except MissingExtraError as error:
             command = missing(str(error))
             settings |= {"ignore_unknown_options": True, "allow_extra_args": True}
-        single = typer.Typer(add_completion=False)
+        single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         single.command(name, context_settings=settings)(command)
         return typer.main.get_command(single)
 
@@ -65,7 +65,10 @@ def missing(reason: str) -> Callable[[], None]:
 
 
 app = typer.Typer(
-    cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -83,13 +86,9 @@ def options(
         typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Many bandits, one representation.
+    """Many bandits, one representation: multi-task linear bandits that learn from each other.
 
-    `posse simulate` compares policies on a problem in one line.
-    `posse compare` runs a suite of scenarios and writes a page that shows who wins where, by how much.
-    `posse reproduce` runs the paper's experiments and writes a page with figures and verdicts.
-    `posse theory` says what the paper's theorems expect of a problem's size.
-    `posse list` shows the names to use.
+    `posse COMMAND --help` teaches each command. To begin: `posse simulate`.
     """
 
 

@@ -20,6 +20,7 @@ from posse.cli.running import (
     Seeds,
     fetch_images,
     kept_in,
+    seeds_in_words,
     showing_progress,
 )
 from posse.lab.engines import Workers
@@ -47,7 +48,7 @@ def command(
 ) -> None:
     """Run a suite of scenarios; show each policy's regret relative to the best that learns tasks alone.
 
-    0.5 [0.4, 0.6] means half of the regret of the best independent policy, with a 95 % interval of
+    0.50 above 0.40-0.60 means half of the regret of the best independent policy, and the 95 % interval of
     ratios taken within seeds. Green is settled for the policy, red against it. The oracle is told the
     true representation.
 
@@ -70,10 +71,12 @@ def command(
         workers = Workers(jobs=jobs, engine=engine, address=address)
         for title in fetch_images(scenario.experiment.images for scenario in chosen).values():
             errors.print(f"Images: {title}", highlight=False)
-        about = f"{' '.join(scenario.name for scenario in chosen)}, {n_seeds} seeds"
+        about = f"{' '.join(scenario.name for scenario in chosen)}, {seeds_in_words(n_seeds)}"
         with showing_progress(about, "runs") as show:
             suite = compare(chosen, seeds=n_seeds, out=out, workers=workers, on_progress=show)
         print_ratios(chosen, suite)
+        for sentence in suite.left_out:
+            errors.print(sentence, highlight=False, markup=False, soft_wrap=True)
         print(suite.path)
 
 
@@ -81,9 +84,11 @@ def print_ratios(scenarios: Sequence[Scenario], suite: Suite) -> None:
     """Print a row per scenario: the best independent policy, and ratios to it."""
     summaries = {scenario.name: headlines(scenario, suite.data) for scenario in scenarios}
     reference, *others = summaries[scenarios[0].name]
-    table = Table("scenario", reference.replace(" ", "\n"), box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("scenario", no_wrap=True)
+    table.add_column(reference.replace(" ", "\n"), overflow="fold")
     for heading in others:
-        table.add_column(heading.replace("-", "\n").replace(" ", "\n"), justify="right")
+        table.add_column(heading.replace("-", "\n").replace(" ", "\n"), justify="right", overflow="fold")
     for name, rows in summaries.items():
         best = rows[reference]
         regret = (

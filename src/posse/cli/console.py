@@ -62,7 +62,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
         option = option_of(found[1], found[2] or "")
         return option if option in known else found[0]
 
-    named = ARGUMENT.sub(renamed, message)
+    named = ARGUMENT.sub(renamed, message).replace("the horizon ", "--rounds ")
     return re.sub(r"\bn_(tasks|arms|classes|directions)(?==)", r"\1", named)
 
 
@@ -70,6 +70,8 @@ def in_options(message: str, options: Iterable[str]) -> str:
 def plain_errors(context: typer.Context, interrupted: str = "") -> Iterator[None]:
     """Turn errors that users can mend into one message and an exit code: 2 for bad input, else 1."""
     options = [option for parameter in context.command.params for option in parameter.opts]
+    if context.params.get("policy_rank") is None and "--policy-rank" in options:
+        options.remove("--policy-rank")  # a rank that a policy was not told by whoever typed
     try:
         yield
     except KeyboardInterrupt:
@@ -81,6 +83,6 @@ def plain_errors(context: typer.Context, interrupted: str = "") -> Iterator[None
     except BrokenPipeError:  # whoever read the output has seen enough
         raise typer.Exit(1) from None
     except (ValueError, PosseError, OSError, MissingExtraError) as error:
-        text = in_options(str(error), options)
+        text = in_options(str(error), options) if isinstance(error, ValueError) else str(error)
         errors.print(f"[red]Error:[/] {escape(text)}", soft_wrap=True, highlight=False)
         raise typer.Exit(2 if isinstance(error, ValueError) else 1) from None

@@ -20,6 +20,7 @@ from posse.cli.running import (
     Seeds,
     fetch_images,
     kept_in,
+    seeds_in_words,
     showing_progress,
 )
 from posse.lab.engines import Workers
@@ -85,10 +86,12 @@ def command(
         workers = Workers(jobs=jobs, engine=engine, address=address)
         for title in fetch_images(figure.study.images for figure in chosen).values():
             errors.print(f"Images: {title}", highlight=False)
-        about = f"{' '.join(figure.name for figure in chosen)}, {n_seeds} seeds"
+        about = f"{' '.join(figure.name for figure in chosen)}, {seeds_in_words(n_seeds)}"
         with showing_progress(about, "runs") as show:
             report = reproduce(chosen, seeds=n_seeds, out=out, workers=workers, on_progress=show)
         print_verdicts(report.claims)
+        for sentence in report.left_out:
+            errors.print(sentence, highlight=False, markup=False, soft_wrap=True)
         print(report.path)
 
 

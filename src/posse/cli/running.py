@@ -57,7 +57,7 @@ def fetch_images(names: Iterable[str | None]) -> dict[str, str]:
     titles = []
     for name in dict.fromkeys(name for name in names if name is not None):
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-        with Bar(*columns, console=errors, transient=True) as bar:
+        with Bar(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
             task = bar.add_task(f"{name}: looking", total=None)
 
             def show(stage: str, done: int, total: int | None, task: TaskID = task, name: str = name) -> None:
@@ -120,6 +120,17 @@ class _Lines:
             highlight=False,
             soft_wrap=True,
         )
+
+
+def seeds_in_words(number: int) -> str:
+    """Return a number of seeds with its noun.
+
+    Examples
+    --------
+    >>> seeds_in_words(1), seeds_in_words(5)
+    ('1 seed', '5 seeds')
+    """
+    return f"{number} seed{'s' if number > 1 else ''}"
 
 
 def kept_in(out: Path) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from posse.cli.console import errors, option_of, plain_errors
-from posse.cli.running import CORES, RUNNING, Address, Engine, Jobs, fetch_images, showing_progress
+from posse.cli.running import (
+    CORES,
+    RUNNING,
+    Address,
+    Engine,
+    Jobs,
+    fetch_images,
+    seeds_in_words,
+    showing_progress,
+)
 from posse.lab.charts import regret_by_round
 from posse.lab.engines import Workers
 from posse.lab.entries import SYMBOLS
@@ -41,11 +52,12 @@ HELP = {
     "structure": f"What the tasks have in common: {', '.join(STRUCTURES)}.",
     "noise_kind": f"Noise of the rewards: {', '.join(NOISE_KINDS)}.",
 }
-# What is said of a setting only if a policy that heeds it is played.
+# The policies that heed a setting; a dash at the end stands for all whose names begin so.
 HEEDED = {
     "policy_rank": ("mlingreedy", "e2tc", "e2tc-", "relearn-mlingreedy"),
     "prior_rank": ("shared-",),
-    "penalty": ("mlingreedy", "naive", "commit-naive", "relearn-"),
+    "penalty": ("mlingreedy", "mlingreedy-", "naive", "commit-naive", "relearn-"),
+    "exponent": ("e2tc",),
     "explore": ("commit-", "relearn-"),
 }
 
@@ -130,9 +142,9 @@ def simulate(
         names = tuple(dict.fromkeys(policy or kind.policies))
         for name in names:
             check_choice("--policy", name, POLICIES)
-        if exponent is not None and "e2tc" not in names:
-            raise ValueError(f"--exponent is for the policy e2tc, which is not played. Got {exponent}.")
         check_integer("--rounds", rounds, 1)
+        typed = {"policy_rank": policy_rank, "penalty": penalty, "exponent": exponent, "explore": explore}
+        check_heeded(typed, names, rounds)
         check_choice("--path", path, PATHS)
         check_integer("--seeds", seeds, 1)
         workers = Workers(jobs=jobs, engine=engine, address=address)
@@ -239,9 +251,28 @@ def settings_of(experiment: Experiment) -> dict[str, Any]:
     }
 
 
+def check_heeded(typed: Mapping[str, Any], policies: tuple[str, ...], rounds: int) -> None:
+    """Refuse an option that no policy heeds, and an estimate after the last round."""
+    for name, value in typed.items():
+        settings = ("policy_rank", "prior_rank") if name == "policy_rank" else (name,)
+        if value is not None and not any(heeded(setting, policies) for setting in settings):
+            whose = [policy for policy in POLICIES if any(heeded(some, (policy,)) for some in settings)]
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for {', '.join(whose)}, not played here. Got {value!r}.")
+    explore = typed["explore"]
+    if explore is not None:
+        check_integer("--explore", explore, 1, rounds - 1, high_name="--rounds - 1")
+
+
 def heeded(setting: str, policies: tuple[str, ...]) -> bool:
     """Return whether a setting concerns any of the policies that are played."""
-    return setting not in HEEDED or any(name.startswith(HEEDED[setting]) for name in policies)
+    if setting not in HEEDED:
+        return True
+    return any(
+        name == owner or (owner.endswith("-") and name.startswith(owner))
+        for name in policies
+        for owner in HEEDED[setting]
+    )
 
 
 def draw_growth(experiment: Experiment, table: pl.DataFrame, path: Path) -> None:
@@ -250,7 +281,8 @@ def draw_growth(experiment: Experiment, table: pl.DataFrame, path: Path) -> None
 
     (cell,) = experiment.cells
     sizes = (f"{SYMBOLS[name]} = {cell[name]}" for name in cell if name in SYMBOLS and name != "n_arms")
-    title = f"{experiment.problem}, {', '.join(sizes)}, mean of {table['seed'].n_unique()} seeds"
+    seeds = seeds_in_words(table["seed"].n_unique())
+    title = f"{experiment.problem}, {', '.join(sizes)}, mean of {seeds}"
     save(draw(regret_by_round(table, title)), path)
     errors.print(f"Wrote {escape(str(path))}", soft_wrap=True, highlight=False)
 
@@ -278,6 +310,9 @@ def check_plot_path(path: Path) -> None:
         raise ValueError(f"--plot must be a file. Got the folder {str(path)!r}.")
     if not path.parent.is_dir():
         raise ValueError(f"--plot must lie in a folder that exists. Got {str(path)!r}.")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"--plot must lie in a folder that can be written to. Got {str(path)!r}.")
+    import_module("posse.viz.still")  # a missing matplotlib is an error now
 
 
 def with_problem_options() -> Any:

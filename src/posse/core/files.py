@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where the folder itself is amiss
+            temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

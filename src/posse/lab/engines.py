@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
@@ -96,7 +97,8 @@ def in_parallel(
             n_jobs=jobs,
             backend=backend,
             batch_size=1,  # a result that waits for others is lost with them
-            pre_dispatch="all",  # workers that join a cluster later find work, too
+            # workers that join a cluster later find work, too
+            pre_dispatch="all" if workers.engine == "dask" else "2 * n_jobs",
             return_as="generator_unordered",
         )
         results = parallel(joblib.delayed(function)(*call) for call in calls)
@@ -113,6 +115,17 @@ def in_parallel(
 
 def _close_quietly(results: Any) -> None:
     """End calls that no one waits for any more."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # joblib counts them
-        results.close()
+    report = threading.excepthook
+
+    def ignore_lost_calls(failure: threading.ExceptHookArgs) -> None:
+        # the thread that hands calls to processes may look for one that was just given up
+        if not (failure.exc_type is KeyError and "ExecutorManager" in str(failure.thread)):
+            report(failure)
+
+    threading.excepthook = ignore_lost_calls
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # joblib counts them
+            results.close()
+    finally:
+        threading.excepthook = report

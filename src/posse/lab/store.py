@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -34,22 +35,17 @@ class Outcome:
 
 def claim_folder(study: Study, out: Path) -> None:
     """Write the manifest of a new folder; refuse a folder that holds results of other parameters."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"`out` must be a folder. Got the file {out}.")
     path = out / study.name / "manifest.json"
-    wanted = _parameters(study)
     if not path.exists():
         if any(path.parent.glob("runs/*.parquet")):
             raise GridError(
                 f"{path.parent} holds runs but no manifest.json, so their parameters are unknown. {_WAY_OUT}"
             )
-        write_json(path, {"format": MANIFEST_FORMAT, "parameters": wanted})
+        write_json(path, {"format": MANIFEST_FORMAT, "parameters": _parameters(study)})
         return
-    found = _read_manifest(path)["parameters"]
-    for key in sorted(wanted.keys() | found.keys()):
-        if wanted.get(key) != found.get(key):
-            raise GridError(
-                f"{path.parent} holds results of other parameters: {key} was {_short(found.get(key))} "
-                f"and is now {_short(wanted.get(key))}. {_WAY_OUT}"
-            )
+    _check_parameters(study, path.parent)
 
 
 def complete_manifest(study: Study, seeds: int, out: Path, outcomes: list[Outcome]) -> None:
@@ -77,14 +73,47 @@ def collect(study: Study, seeds: int, out: Path) -> pl.DataFrame:
 
 
 def saved_results(study: Study, out: Path) -> pl.DataFrame | None:
-    """Return the table that an earlier call left, or None if there is none of this very study."""
-    folder = out / study.name
+    """Return the table that an earlier call left, or None if there is none.
+
+    Raises
+    ------
+    GridError
+        If a table was left that cannot be used: it cannot be read, or is of another format or of other
+        parameters.
+    """
+    path = out / study.name / "results.parquet"
+    if not path.exists():
+        return None
+    _check_parameters(study, path.parent)
     try:
-        if _read_manifest(folder / "manifest.json")["parameters"] == _parameters(study):
-            return pl.read_parquet(folder / "results.parquet")
-    except (GridError, OSError, pl.exceptions.PolarsError):
-        pass
-    return None
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError):
+        raise GridError(f"{path} cannot be read as Parquet. {_WAY_OUT}") from None
+
+
+def earlier_results(studies: Iterable[Study], out: Path) -> tuple[dict[str, pl.DataFrame], tuple[str, ...]]:
+    """Return the tables that earlier calls left of studies, and why some that are there cannot be used."""
+    tables: dict[str, pl.DataFrame] = {}
+    left_out: list[str] = []
+    for study in studies:
+        try:
+            table = saved_results(study, out)
+        except GridError as error:
+            left_out.append(f"{study.name} is left out: {error}")
+        else:
+            tables |= {} if table is None else {study.name: table}
+    return tables, tuple(left_out)
+
+
+def _check_parameters(study: Study, folder: Path) -> None:
+    """Raise if a folder holds results of other parameters than a study's."""
+    wanted, found = _parameters(study), _read_manifest(folder / "manifest.json")["parameters"]
+    for key in sorted(wanted.keys() | found.keys()):
+        if wanted.get(key) != found.get(key):
+            raise GridError(
+                f"{folder} holds results of other parameters: {key} was {_short(found.get(key))} "
+                f"and is now {_short(wanted.get(key))}. {_WAY_OUT}"
+            )
 
 
 def _parameters(study: Study) -> dict[str, Any]:
@@ -102,7 +131,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         found = manifest["format"]
         if found == MANIFEST_FORMAT and isinstance(manifest["parameters"], dict):
             return dict(manifest)
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         found = None
     if isinstance(found, int) and found != MANIFEST_FORMAT:
         raise GridError(

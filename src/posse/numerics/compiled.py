@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,19 +13,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Loading:
-    """The seconds that this process has spent on loading and compiling kernels."""
+class _Loading(threading.local):
+    """The seconds that a thread has spent on loading and compiling."""
 
     def __init__(self) -> None:
         self.seconds, self.since, self.depth = 0.0, 0.0, 0
 
-    def on_start(self, event: Any) -> None:
-        """Note that Numba begins to load or compile something."""
+    def on_start(self, event: Any = None) -> None:
+        """Note that this thread begins to load or compile something."""
         if self.depth == 0:
             self.since = time.perf_counter()
         self.depth += 1
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, event: Any = None) -> None:
         """Note that it has ended."""
         self.depth -= 1
         if self.depth == 0:
@@ -34,11 +36,21 @@ _LOADING = _Loading()
 
 
 def working_seconds() -> float:
-    """Return a clock's reading that stands still while kernels are loaded or compiled.
+    """Return the reading of a clock that stands still while this thread loads or compiles code.
 
-    Differences of two readings are the seconds that work takes in a process that has done it before.
+    The difference of two readings of one thread is what its work takes where all is loaded.
     """
     return time.perf_counter() - _LOADING.seconds
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import something while the clock of `working_seconds` stands still."""
+    _LOADING.on_start()
+    try:
+        yield
+    finally:
+        _LOADING.on_end()
 
 
 def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P, R]:
@@ -67,16 +79,17 @@ def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P
 
 @cache
 def _numba() -> Any:
-    """Import Numba, half a second that many programs never need, and count the time that it loads for."""
-    _LOADING.on_start(None)
-    try:
+    """Import Numba, half a second that many programs never need, and have it tell when it compiles."""
+    with loading():
         from numba import njit
         from numba.core import event
 
         class Listener(event.Listener):
-            on_start, on_end = _LOADING.on_start, _LOADING.on_end
+            def on_start(self, event: Any) -> None:
+                _LOADING.on_start()
+
+            def on_end(self, event: Any) -> None:
+                _LOADING.on_end()
 
         event.register("numba:compiler_lock", Listener())
-    finally:
-        _LOADING.on_end(None)
     return njit

@@ -54,10 +54,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A page that was written, and the verdicts on it, by figure."""
+    """A page that was written.
+
+    Attributes
+    ----------
+    path : Path
+    claims : mapping
+        The verdicts on it, by figure.
+    left_out : tuple of str
+        Why figures whose results lie in the folder are not on the page, a sentence each.
+    """
 
     path: Path
     claims: Mapping[str, tuple[Claim, ...]]
+    left_out: tuple[str, ...] = ()
 
 
 def write_report(
@@ -67,6 +77,7 @@ def write_report(
     *,
     comparisons: Sequence[Comparison] = (),
     minutes: float,
+    left_out: tuple[str, ...] = (),
 ) -> Report:
     """Draw the charts of some figures, decide their claims, and write the page.
 
@@ -84,6 +95,8 @@ def write_report(
         Shown where all their figures are.
     minutes : float
         How long the last call took.
+    left_out : tuple of str
+        Why figures whose results lie in the folder are not on the page, a sentence each.
     """
     _check_tables(figures, tables)
     claims = decide(figures, tables, comparisons)
@@ -100,9 +113,10 @@ def write_report(
         charts=embed({picture.name: picture.chart for section in sections for picture in section.pictures}),
         command=commands(figures, tables, out),
         minutes=minutes,
+        left_out=left_out,
         time=in_words(sum(run_seconds(figure, tables[figure.name]) for figure in figures)),
     )
-    return Report(path, claims)
+    return Report(path, claims, left_out)
 
 
 def _check_tables(figures: Sequence[Figure], tables: Mapping[str, pl.DataFrame]) -> None:
@@ -177,7 +191,7 @@ def seeds_of(table: pl.DataFrame) -> str:
 def played(figure: Figure, table: pl.DataFrame) -> str:
     """Say how the rounds of a figure were played, by its table's column `path`."""
     static = isinstance(figure.study, Experiment) and figure.study.problem == "ellipsoid"
-    dealt = "round by round" if static else "round by round, contexts drawn"
+    dealt = "blocks of one action in one step" if static else "round by round, contexts drawn"
     words = {"exact": "exact in law, without contexts", "contexts": dealt}
     return "; ".join(words[path] for path in sorted(table["path"].unique(), reverse=True))
 

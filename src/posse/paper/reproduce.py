@@ -8,7 +8,7 @@ from pathlib import Path
 
 from posse.lab.engines import Workers
 from posse.lab.grid import ALONE, Progress, run_experiments
-from posse.lab.store import saved_results
+from posse.lab.store import earlier_results
 from posse.paper.figure import Comparison, Figure
 from posse.paper.registry import COMPARISONS, all_figures
 from posse.paper.report import Report, write_report
@@ -51,11 +51,10 @@ def reproduce(
     studies = [figure.study for figure in figures]
     tables = run_experiments(studies, seeds=seeds, out=out, workers=workers, on_progress=on_progress)
     everything = {figure.name: figure for figure in (all_figures().values() if known is None else known)}
-    for name, figure in everything.items():
-        earlier = None if name in tables else saved_results(figure.study, out)
-        if earlier is not None:
-            tables[name] = earlier
+    others = (figure.study for name, figure in everything.items() if name not in tables)
+    earlier, left_out = earlier_results(others, out)
+    tables |= earlier
     everything |= {figure.name: figure for figure in figures}
     shown = [figure for name, figure in everything.items() if name in tables]
     minutes = (time.perf_counter() - clock) / 60
-    return write_report(shown, tables, out, comparisons=comparisons, minutes=minutes)
+    return write_report(shown, tables, out, comparisons=comparisons, minutes=minutes, left_out=left_out)

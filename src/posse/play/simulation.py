@@ -100,6 +100,8 @@ def simulate(
     >>> trace.regret.shape[1], int(trace.rounds[-1])
     (10, 500)
     """
+    if isinstance(policy, type):
+        raise ValueError(f"`policy` must be a policy, not a class of policies. Got {policy.__name__}.")
     (trace,) = simulate_all(
         problem,
         {"": policy},

@@ -1,6 +1,6 @@
 """The benchmark suite: scenarios that a good policy must cope with, and who wins where, by how much."""
 
-from posse.suite.compare import (
+from posse.suite.comparison import (
     Suite,
     compare,
     compare_scenarios,

@@ -154,24 +154,71 @@ class Chart:
     def reach(self, panel: Panel) -> tuple[float, float]:
         """Return the ends of a panel's y axis: those it asks for, or those of the curves with some room."""
         panels = self.panels if self.same_y else (panel,)
-        values = [value for some in panels for series in some.series for value in _heights(series)]
-        low, high = _room(values, panel.y.scale)
+        curves = [series for some in panels for series in some.series]
+        low, high = _log_room(curves) if panel.y.scale == "log" else _linear_room(curves)
         return (low if panel.y.low is None else panel.y.low, high if panel.y.high is None else panel.y.high)
 
 
-def _heights(series: Series) -> Iterable[float]:
-    lows, highs = series.ends
-    return (value for value in (*series.y, *lows, *highs) if math.isfinite(value))
+def _heights(curves: Iterable[Series]) -> list[float]:
+    """Return all heights of curves and of their intervals."""
+    found = (value for series in curves for side in (series.y, *series.ends) for value in side)
+    return [value for value in found if math.isfinite(value)]
 
 
-def _room(values: Sequence[float], scale: Scale) -> tuple[float, float]:
-    highest = max(values, default=1.0)
-    if scale != "log":
-        return min(0.0, *values), 1.05 * highest or 1.0
-    positive = [value for value in values if value > 0]
-    return min(positive, default=0.1) / 1.2, 1.2 * max(highest, 1e-300)
+def _linear_room(curves: Sequence[Series]) -> tuple[float, float]:
+    heights = _heights(curves)
+    return min(0.0, *heights), 1.05 * max(heights) or 1.0
 
 
+def _log_room(curves: Sequence[Series]) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis; intervals that go far below all points are cut."""
+    heights = _heights(curves)
+    points = [value for series in curves for value in series.y if value > 0] or [1.0]
+    return max(min(heights), min(points) / FAR_BELOW) / 1.2, 1.2 * max(*heights, *points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """One ratio and its interval.
+
+    Attributes
+    ----------
+    label : str
+        Who has it.
+    family : str
+        The column of the legend that it stands in.
+    style : Style
+    middle, low, high : float, optional
+        The ratio, and the ends of its interval; None where there is none.
+    """
+
+    label: str
+    family: str
+    style: Style
+    middle: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneRow:
+    """The lanes of one scenario, from top to bottom, and where it stands.
+
+    Attributes
+    ----------
+    group, name, title : str
+        Rows of one group stand together, under its name.
+    lanes : tuple of Lane
+    """
+
+    group: str
+    name: str
+    title: str
+    lanes: tuple[Lane, ...]
+
+
+# The end of an interval that is this factor below the lowest point of all is not worth an axis that shows it.
+FAR_BELOW = 3.0
 # A logarithmic axis is labelled at the first of these multiples of powers of ten that give it enough labels.
 MULTIPLES = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 6.0))
 ENOUGH_LABELS = 3
@@ -206,13 +253,20 @@ def spaced_ticks(ticks: Sequence[float], scale: Scale) -> tuple[float, ...]:
     Examples
     --------
     >>> spaced_ticks((10, 20, 50, 100, 200, 500, 1000, 2000, 5000), "log")
-    (10, 20, 50, 200, 500, 2000)
+    (10, 20, 50, 200, 500, 5000)
     """
+    if len(ticks) < 2:
+        return tuple(ticks)
     places = [math.log(tick) if scale == "log" else float(tick) for tick in ticks]
-    kept = list(ticks[:1])
-    for tick, place in zip(ticks[1:], places[1:], strict=True):
-        apart = NARROW * (place - places[ticks.index(kept[-1])]) / (places[-1] - places[0])
-        letters = (len(f"{kept[-1]:g}") + len(f"{tick:g}")) / 2
-        if apart >= LETTER_WIDTH * letters + LABEL_GAP:
-            kept.append(tick)
-    return tuple(kept)
+    width = places[-1] - places[0]
+
+    def apart(left: int, right: int) -> bool:
+        letters = (len(f"{ticks[left]:g}") + len(f"{ticks[right]:g}")) / 2
+        return NARROW * (places[right] - places[left]) / width >= LETTER_WIDTH * letters + LABEL_GAP
+
+    last = len(ticks) - 1
+    kept = [0]
+    for number in range(1, last):
+        if apart(kept[-1], number) and apart(number, last):
+            kept.append(number)
+    return tuple(ticks[number] for number in dict.fromkeys([*kept, last]))

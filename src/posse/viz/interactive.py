@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -89,7 +90,7 @@ def _draw_panel(chart: Chart, panel: Panel) -> Any:
         plot.add_layout(Span(location=at, dimension="height", line_color="#7F7F7F", line_dash="dotted"))
         note: dict[str, Any] = {"text_font_size": "11px", "text_baseline": "top", "x_offset": 4}
         plot.add_layout(Label(x=at, y=FRAME_HEIGHT, y_units="screen", text=text, **note))
-    shown = [_draw_series(plot, panel, series) for series in panel.series]
+    shown = [_draw_series(plot, panel, series, low) for series in panel.series]
     tips = [("", "@label"), (panel.x.label, "@value_x{0,0.[00]}"), (panel.y.label, "@value_y{0,0.00}")]
     tips.append(("95 % interval", "@value_low{0,0.00} to @value_high{0,0.00}"))
     plot.add_tools(HoverTool(renderers=shown, tooltips=tips))
@@ -108,15 +109,19 @@ def _set_ticks(ruler: Any, axis: Axis, wanted: tuple[float, ...], values: list[f
     ruler.major_label_overrides = {axis.place(tick): f"{tick:g}" for tick in ticks}
 
 
-def _draw_series(plot: Any, panel: Panel, series: Series) -> Any:
-    """Draw line, marks and intervals of a series, all named by its label; return what can be pointed at."""
+def _draw_series(plot: Any, panel: Panel, series: Series, floor: float) -> Any:
+    """Draw line, marks and intervals of a series, all named by its label; return what can be pointed at.
+
+    On a logarithmic axis an interval is drawn down to the floor, where it would go on to 0 or below.
+    """
     lows, highs = series.ends
+    least = floor if panel.y.scale == "log" else -math.inf
     source = ColumnDataSource(
         {
             "x": list(series.x),
             "y": [panel.y.place(value) for value in series.y],
-            "low": [panel.y.place(value) for value in lows],
-            "high": [panel.y.place(value) for value in highs],
+            "low": [panel.y.place(max(value, least)) for value in lows],
+            "high": [panel.y.place(max(value, least)) for value in highs],
             "value_x": list(series.x),
             "value_y": list(series.y),
             "value_low": lows,

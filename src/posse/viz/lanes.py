@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from posse.core.extras import extra
+from posse.viz.chart import Lane, LaneRow
 from posse.viz.still import PLAIN
 from posse.viz.style import MARKERS, Style
 
@@ -23,46 +23,6 @@ LANE, FRAME = 0.06, 1.9
 ROW_GAP, GROUP_GAP = 2.5, 3.5
 # Intervals that go farther beyond the points than this factor are cut by the frame.
 BEYOND = 2.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lane:
-    """One ratio and its interval.
-
-    Attributes
-    ----------
-    label : str
-        Who has it.
-    family : str
-        The column of the legend that it stands in.
-    style : Style
-    middle, low, high : float, optional
-        The ratio, and the ends of its interval; None where there is none.
-    """
-
-    label: str
-    family: str
-    style: Style
-    middle: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneRow:
-    """The lanes of one scenario, from top to bottom, and where it stands.
-
-    Attributes
-    ----------
-    group, name, title : str
-        Rows of one group stand together, under its name.
-    lanes : tuple of Lane
-    """
-
-    group: str
-    name: str
-    title: str
-    lanes: tuple[Lane, ...]
 
 
 def draw_lanes(rows: Sequence[LaneRow], title: str, xlabel: str) -> Figure:

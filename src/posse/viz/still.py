@@ -14,13 +14,12 @@ from posse.viz.style import MARKERS
 
 with extra("report"):
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
-PANEL_WIDTH, WIDE_PANEL, PANEL_HEIGHT, LEGEND_ROW, LEAST_WIDTH = 3.1, 3.9, 3.1, 0.2, 6.2  # inches
-# What a letter of the legend takes, and the letters that a line and the space around it take.
-LETTER, LINE_LETTERS = 0.08, 8
+PANEL_WIDTH, WIDE_PANEL, PANEL_HEIGHT, LEAST_WIDTH = 3.1, 3.9, 3.1, 6.2  # inches
 # The share of a panel's height that is left free for a note.
 NOTE_SHARE = 0.3
 
@@ -31,19 +30,12 @@ def draw(chart: Chart) -> Figure:
     rows = math.ceil(len(chart.panels) / columns)
     wide = columns == 2 or any(panel.note for panel in chart.panels)
     width = max(LEAST_WIDTH, 0.8 + (WIDE_PANEL if wide else PANEL_WIDTH) * columns)
-    legend_rows = math.ceil(len(chart.legend) / _legend_columns(list(chart.legend), width))
-    height = 0.5 + PANEL_HEIGHT * rows + LEGEND_ROW * legend_rows
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, 0.5 + PANEL_HEIGHT * rows), layout="constrained")
     figure.suptitle(chart.title, fontsize=11)
     places = figure.subplots(rows, columns, sharey=chart.same_y, squeeze=False).ravel()
     for number, (panel, axes) in enumerate(zip(chart.panels, places, strict=False)):
-        low, high = chart.reach(panel)
         _draw_panel(axes, panel)
-        if panel.y.scale == "log" and not panel.y.ticks:
-            _set_ticks(axes.yaxis, round_ticks(low, high))
-        if panel.note:
-            low /= (high / low) ** (NOTE_SHARE / (1 - NOTE_SHARE))
-        axes.set_ylim(low, high)
+        _limit(axes, panel, chart.reach(panel))
         if number % columns == 0 or not chart.same_y:
             axes.set_ylabel(panel.y.label)
     for spare in places[len(chart.panels) :]:
@@ -92,6 +84,18 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.text(0.03, 0.03, panel.note, fontsize=7, family="monospace", **place)
 
 
+def _limit(axes: Axes, panel: Panel, reach: tuple[float, float]) -> None:
+    """Let the vertical axis span `reach`, with room for a note below, and label log axes by round numbers."""
+    low, high = reach
+    if panel.y.scale == "log" and not panel.y.ticks:
+        _set_ticks(axes.yaxis, round_ticks(low, high))
+    if panel.x.scale == "log" and not panel.x.ticks:
+        _set_ticks(axes.xaxis, round_ticks(*axes.dataLim.intervalx))
+    if panel.note:
+        low /= (high / low) ** (NOTE_SHARE / (1 - NOTE_SHARE))
+    axes.set_ylim(low, high)
+
+
 def _draw_line(axes: Axes, series: Series) -> None:
     settings = _line_of(series)
     if series.kind == "band":
@@ -121,22 +125,20 @@ def _set_ticks(ruler: Any, ticks: Sequence[float], *, slanted: bool = False) -> 
 
 
 def _legend(figure: Figure, chart: Chart) -> None:
-    """Put one legend for all panels below them."""
+    """Put one legend for all panels below them, as wide as fits, and make room for its height."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     labels = list(chart.legend)
-    columns = _legend_columns(labels, float(figure.get_figwidth()))
-    place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 9}
-    figure.legend([found[label] for label in labels], labels, **place)
-
-
-def _legend_columns(labels: Sequence[str], width: float) -> int:
-    """Return the largest number of columns in which a legend fits into a width, in inches."""
-    for columns in range(len(labels), 1, -1):
-        rows = math.ceil(len(labels) / columns)
-        longest = (max(map(len, labels[start : start + rows])) for start in range(0, len(labels), rows))
-        if LETTER * sum(letters + LINE_LETTERS for letters in longest) <= width:
-            return columns
-    return 1
+    handles = [found[label] for label in labels]
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 9}
+    for columns in range(len(labels), 0, -1):
+        legend = figure.legend(handles, labels, ncols=columns, **place)
+        box = legend.get_window_extent(renderer)
+        if columns == 1 or box.width <= figure.bbox.width:
+            break
+        legend.remove()
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + box.height / figure.dpi)

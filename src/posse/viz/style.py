@@ -26,11 +26,6 @@ MARKERS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
         "hexagon": ("h", "hex", "⬢"),
         "plus": ("P", "plus", "✚"),
         "cross": ("X", "x", "✖"),
-        "pin": ("p", "triangle_pin", "▴"),
-        "left": ("<", "square_pin", "✦"),
-        "right": (">", "square_cross", "⊞"),
-        "dot": ("8", "circle_cross", "⊕"),
-        "thin": ("d", "diamond_dot", "◈"),
     }
 )
 LINES = ("solid", "dashed", "dotted", "dashdot")

@@ -10,6 +10,7 @@ import numpy as np
 
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
 from posse.numerics.checks import Array
+from posse.numerics.compiled import loading
 
 # The variance outside of the shared directions, in units of noise and of features' mean square: as far as
 # data can tell, the least of these is none, and the largest is noise-free.
@@ -54,7 +55,8 @@ def maximise_evidence(
 
     It is given up where the deviance is out of reach of a goal.
     """
-    from scipy.optimize import minimize  # a third of a second, and only who learns a prior needs it
+    with loading():  # a third of a second, and only who learns a prior needs it
+        from scipy.optimize import minimize
 
     model, n_iter, converged, hopeless = start, 0, False, False
     while not (converged or hopeless) and n_iter < most_steps:

@@ -18,11 +18,10 @@ from posse.lab.engines import Workers
 from posse.lab.grid import ALONE, Progress, run_experiments
 from posse.lab.registry import POLICIES, in_order, label_of, style_of
 from posse.lab.results import final_rounds, mean_and_ends
-from posse.lab.store import saved_results
+from posse.lab.store import earlier_results
 from posse.numerics.checks import Array
 from posse.suite.scenarios import SCENARIOS, SHARED, Scenario
-from posse.viz.lanes import Lane, LaneRow, draw_lanes
-from posse.viz.pages import save_picture, write_page
+from posse.viz.chart import Lane, LaneRow
 
 with extra("lab"):
     import polars as pl
@@ -44,11 +43,14 @@ class Suite:
         All that the page shows.
     data : DataFrame
         What it shows, as `compare_scenarios` returns it.
+    left_out : tuple of str
+        Why scenarios whose results lie in the folder are not on the page, a sentence each.
     """
 
     path: Path
     scenarios: tuple[Scenario, ...]
     data: pl.DataFrame
+    left_out: tuple[str, ...] = ()
 
 
 def compare(
@@ -80,19 +82,19 @@ def compare(
     on_progress : callable, optional
         Told after every run.
     """
+    import posse.viz.lanes  # noqa: F401 - a missing extra is said before anything is played
+
     clock = time.perf_counter()
     experiments = [scenario.experiment for scenario in scenarios]
     tables = run_experiments(experiments, seeds=seeds, out=out, workers=workers, on_progress=on_progress)
     everything = {scenario.name: scenario for scenario in (*known, *scenarios)}
-    for scenario in everything.values():
-        experiment = scenario.experiment
-        earlier = None if experiment.name in tables else saved_results(experiment, out)
-        if earlier is not None:
-            tables[experiment.name] = earlier
+    others = (some.experiment for some in everything.values() if some.experiment.name not in tables)
+    earlier, left_out = earlier_results(others, out)
+    tables |= earlier
     shown = [scenario for scenario in everything.values() if scenario.experiment.name in tables]
     minutes = (time.perf_counter() - clock) / 60
     data = write_comparison(shown, tables, out, minutes=minutes)
-    return Suite(out / "comparison.html", tuple(shown), data)
+    return Suite(out / "comparison.html", tuple(shown), data, left_out)
 
 
 def write_comparison(
@@ -112,6 +114,9 @@ def write_comparison(
     minutes : float
         How long the last call took.
     """
+    from posse.viz.lanes import draw_lanes  # who only asks which scenarios there are needs no drawing
+    from posse.viz.pages import save_picture, write_page
+
     data = compare_scenarios(scenarios, tables)
     write_atomically(out / "comparison.csv", data.write_csv)
     seeds = sorted(set(data["n_seeds"]))
