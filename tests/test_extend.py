@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from docs.pages import ROOT
@@ -35,10 +36,10 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert not path.exists()
             path.write_text(code, encoding="utf-8")
             continue
-        assert code.count("\n") == 1
+        code = indent(code, 8 * " ")
         registry, imported = REGISTRIES[name]
         opening = re.compile(rf"(^{registry}: .*?\n    \{{\n)", re.MULTILINE)
-        text, count = opening.subn(rf"{imported}\n\1        {code}", path.read_text())
+        text, count = opening.subn(rf"{imported}\n\1{code}", path.read_text())
         assert count == 1
         path.write_text(text, encoding="utf-8")
     return copy

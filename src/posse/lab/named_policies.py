@@ -82,7 +82,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "SharedGreedy",
             "posse's learned prior, shared by all tasks as far as that helps, and greedy play",
             "posse",
-            Style(PINK, "triangle"),
+            Style(PINK, "star"),
             lambda problem, options: SharedGreedy(rank=options.prior_rank),
         ),
         "shared-thompson": NamedPolicy(
@@ -224,7 +224,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "from random rounds, no ridge",
             "n rounds at random, then greedy play by their least squares of minimum norm",
             "others",
-            Style(PINK, "star"),
+            Style(PINK, "triangle"),
             lambda problem, options: _commit(Ridge(penalty=0.0), options),
         ),
         "commit-naive": NamedPolicy(

@@ -88,11 +88,14 @@ class GaussianProblem(FiniteLinearTasks):
             A B of your own.
         weights : (T, k), optional
             A W of your own.
-        structure : {"low-rank", "unrelated", "outliers", "approximate", "common-mean"}
-            How the parameters are related; all have length 1. "unrelated" tasks are uniform on the unit
-            sphere of R^d. "outliers" has such tasks in the places 0, 5, 10, ... of a low-rank draw.
-            "approximate" adds a vector of length 0.3 of its own to each B w_t, "common-mean" to one unit
-            vector that all tasks share, and both scale back to length 1. `rank` is ignored where there
+        structure : str
+            How the parameters are related, a name from `posse.problems.STRUCTURES`; all have length 1
+            unless said. "low-rank" is B w_t. "unrelated" tasks are uniform on the unit sphere of R^d.
+            "outliers" has such tasks in the places 0, 5, 10, ... of a low-rank draw. "approximate"
+            adds a vector of length 0.3 of its own to each B w_t, "common-mean" to one unit vector that
+            all tasks share, and both scale back to length 1. "groups" has `rank` groups of tasks with
+            one vector each; "half-axes" and "orthogonal-groups" are the instances in the proof of
+            Theorem 4, with lengths of their own (see `draw_parameters`). `rank` is ignored where there
             is no B, in "unrelated" and "common-mean". The attribute `basis` spans whatever was drawn:
             all of R^d, as a rule, where parameters are not exactly of low rank.
         """
