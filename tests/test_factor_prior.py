@@ -19,6 +19,8 @@ from posse.estimators.moments import largest_sine
 from posse.numerics.checks import Array
 from posse.numerics.random import haar_basis, unit_vectors
 
+pytestmark = pytest.mark.filterwarnings("ignore::posse.core.errors.NoDataWarning")
+
 GAUSSIAN = np.inf
 
 
@@ -421,7 +423,7 @@ def test_bad_priors_and_refits() -> None:
         GaussianPrior(mean=np.zeros(2), covariance=np.eye(2), noise=0.0)
     with pytest.raises(ValueError, match=r"`mean` of GaussianPrior must have dim=3\. Got 2"):
         GaussianPrior(mean=np.zeros(2), covariance=np.eye(2), noise=1.0).fit(GramStatistics.zeros(1, 3))
-    with pytest.raises(ValueError, match=r"same tasks and features, \(3, 5\). Got an estimate of \(12, 5\)."):
+    with pytest.raises(ValueError, match=r"and tasks or more, \(3, 5\). Got an estimate of \(12, 5\)."):
         FactorPrior().refit(GramStatistics.zeros(3, 5), fit_with())
 
 

@@ -1,5 +1,6 @@
 """The learned prior for many tasks: in pieces, from some of them to all, and in bounded memory."""
 
+import sys
 import tracemalloc
 from dataclasses import replace
 
@@ -57,13 +58,13 @@ def test_tasks_in_pieces_are_tasks_together(rank: int, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("hard", [False, True])
 def test_roots_in_pieces(hard: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     estimate = FactorPrior(rank=2, hard=hard).fit(GramStatistics.of(*draw(20)))
-    assert estimate.find_root is not None
-    together = estimate.find_root()
+    assert estimate.posterior is not None
+    together = estimate.posterior.roots()
     one_task_at_a_time(monkeypatch)
-    apart = estimate.find_root()
+    apart = estimate.posterior.roots()
     assert_allclose(apart, together, atol=1e-12)
     monkeypatch.setattr(factor_posterior, "MOST_SIDE_BY_SIDE", 10)
-    small = estimate.find_root()
+    small = estimate.posterior.roots()
     assert small.shape == (20, 6, 6)
     assert_allclose(small @ small.mT, together @ together.mT, atol=1e-12)
 
@@ -121,6 +122,7 @@ def test_few_of_many_tasks_have_data(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not estimate.theta[3:].any()
 
 
+@pytest.mark.skipif(sys.version_info[:3] == (3, 13, 0), reason="tracemalloc of Python 3.13.0 crashes here")
 @pytest.mark.filterwarnings("ignore::posse.core.estimate.ConvergenceWarning")
 def test_memory_is_the_eigenvectors_and_little_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factor_ranks, "MANY", 200)

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from posse import (
     DoublyExponential,
+    Every,
     FactorPrior,
     GramStatistics,
     Greedy,
@@ -62,9 +63,10 @@ def test_presets_are_what_the_paper_says() -> None:
 
 
 def test_presets_say_their_names_and_check_what_they_are_told() -> None:
-    assert repr(MLinGreedy(3)) == "MLinGreedy(rank=3, penalty=0.0)"
-    assert repr(IndependentUCB()) == "IndependentUCB(scale=2.0)"
-    assert repr(SharedThompson(2)).startswith("SharedThompson(rank=2, ")
+    for policy in (MLinGreedy(3), IndependentUCB(), SharedThompson(2, floor=0.1, schedule=Every(3))):
+        assert eval(repr(policy)) == policy
+    assert repr(MLinGreedy(3)) == "MLinGreedy(rank=3)"
+    assert repr(IndependentUCB(scale=3.0)) == "IndependentUCB(scale=3.0)"
     assert SharedThompson(2, scale=3.0).rule == Thompson(scale=3.0)
     assert SharedGreedy(2).estimator == FactorPrior(rank=2)
     for wrong in (
@@ -92,11 +94,11 @@ def test_bad_memory_is_named() -> None:
         LearningPolicy(estimator=Ridge(), memory=0.0)
 
 
-def test_the_busiest_task_sets_the_discount() -> None:
+def test_every_task_forgets_by_rounds_of_its_own() -> None:
     rng = np.random.default_rng(0)
     played = np.ones((6, 3))
     played[2:, 1] = 0.0
     new = GramStatistics.of(rng.standard_normal((6, 3, 4)), rng.standard_normal((6, 3)), played)
     policy = LearningPolicy(estimator=Ridge(penalty=1.0), memory=0.9)
     state = policy.update(policy.update(policy.init(3, 4), block(0, 8)), new)
-    assert_allclose(state.statistics.count, 0.9**6 * 8 + np.array([6, 2, 6]))
+    assert_allclose(state.statistics.count, 0.9 ** np.array([6, 2, 6]) * 8 + np.array([6, 2, 6]))

@@ -20,6 +20,8 @@ from posse.estimators.low_rank.newton import (
 from posse.numerics import linalg
 from posse.numerics.checks import Array
 
+pytestmark = pytest.mark.filterwarnings("ignore::posse.core.errors.NoDataWarning")
+
 Data = tuple[list[Array], list[Array]]
 
 

@@ -32,6 +32,7 @@ from posse import (
     simulate_all,
 )
 from posse.core.actions import EllipsoidActions, PooledActions
+from posse.core.posterior import KnownPosterior
 from posse.core.protocols import Policy
 from posse.estimators import FactorEstimate
 from posse.numerics.checks import Array
@@ -42,7 +43,7 @@ from posse.testing import DIM, N_TASKS, check_policy
 
 
 def estimate_with(theta: Array, root: Array) -> Estimate:
-    return Estimate(theta, find_root=lambda: root)
+    return Estimate(theta, posterior=KnownPosterior(root))
 
 
 def some_estimate(n_tasks: int = 3, dim: int = 4) -> Estimate:
@@ -145,8 +146,9 @@ def test_thompson_plays_ellipsoids_and_ucb_does_not() -> None:
         UCB().choose(some_estimate(), offered, np.random.default_rng(1))
 
 
+@pytest.mark.filterwarnings("ignore::posse.core.errors.NoDataWarning")
 def test_a_covariance_that_is_missing_is_one_clear_error() -> None:
-    with pytest.raises(ValueError, match=r"Thompson\(scale=1.0\) needs .* LowRank\(rank=2.* does not give"):
+    with pytest.raises(ValueError, match=r"Thompson\(scale=1.0, .* needs .* LowRank\(rank=2.* does not give"):
         LearningPolicy(estimator=LowRank(rank=2), rule=Thompson())
     with pytest.raises(ValueError, match=r"UCB\(scale=2.0\) needs .* Ridge\(penalty=0.0\) does not give"):
         LearningPolicy(estimator=Ridge(penalty=0.0), rule=UCB())

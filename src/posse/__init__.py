@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     from posse.core.actions import (
         FiniteActions as FiniteActions,
     )
+    from posse.core.episode import (
+        Episode as Episode,
+    )
     from posse.core.estimate import (
         Estimate as Estimate,
+    )
+    from posse.core.fading import (
+        Fading as Fading,
+    )
+    from posse.core.learner import (
+        Learner as Learner,
     )
     from posse.core.statistics import (
         GramStatistics as GramStatistics,
@@ -140,7 +149,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "EllipsoidActions": "posse.core.actions",
     "FiniteActions": "posse.core.actions",
+    "Episode": "posse.core.episode",
     "Estimate": "posse.core.estimate",
+    "Fading": "posse.core.fading",
+    "Learner": "posse.core.learner",
     "GramStatistics": "posse.core.statistics",
     "FactorPrior": "posse.estimators",
     "GaussianPrior": "posse.estimators",
@@ -191,9 +203,11 @@ __all__ = [
     "DoublyExponential",
     "EllipsoidActions",
     "EllipsoidProblem",
+    "Episode",
     "Estimate",
     "Every",
     "FactorPrior",
+    "Fading",
     "FiniteActions",
     "GaussianPrior",
     "GaussianProblem",
@@ -204,6 +218,7 @@ __all__ = [
     "IndependentGreedy",
     "IndependentThompson",
     "IndependentUCB",
+    "Learner",
     "LearningPolicy",
     "LowRank",
     "MLinGreedy",

@@ -9,11 +9,13 @@ in your tests:
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from posse.core.actions import Actions, FiniteActions
+from posse.core.errors import NoDataWarning
 from posse.core.protocols import Estimator, FollowsTheta, Policy, Problem, Refits, deal_actions
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, BoolArray
@@ -60,7 +62,9 @@ def check_estimator(estimator: Estimator, *, n_tasks: int = N_TASKS, dim: int = 
         "rewards that are all zero": GramStatistics.of(features, 0.0 * rewards),
     }
     for case, statistics in cases.items():
-        theta = estimator.fit(statistics).theta
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoDataWarning)
+            theta = estimator.fit(statistics).theta
         assert theta.shape == (n_tasks, dim), f"{case}: theta must be {(n_tasks, dim)}, is {theta.shape}"
         assert np.isfinite(theta).all(), f"{case}: theta must be finite, is {theta}"
     theta = estimator.fit(ordinary).theta

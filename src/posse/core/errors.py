@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class PosseError(RuntimeError):
     """Something outside the program went wrong; the message says what, and what can be done."""
+
+
+class NoDataWarning(UserWarning):
+    """An estimator was given statistics of no rows at all."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from posse.core.posterior import KnownPosterior, Posterior
 from posse.numerics.checks import Array
 from posse.numerics.linalg import triangular_root
 
@@ -55,25 +55,30 @@ class Estimate:
         Each task's coordinates in it: theta = weights @ basis.T.
     certificate : Certificate, optional
         For estimators that iterate.
-    find_root : callable, optional
-        Makes any root (T, d, m) of the tasks' covariances, for estimators that know how uncertain they are.
+    posterior : Posterior, optional
+        What the tasks' covariances are made from, for estimators that know how uncertain they are.
     """
 
     theta: Array
     basis: Array | None = None
     weights: Array | None = None
     certificate: Certificate | None = None
-    find_root: Callable[[], Array] | None = field(default=None, repr=False)
+    posterior: Posterior | None = field(default=None, repr=False)
 
     @cached_property
     def root(self) -> Array:
-        """Cholesky factors L_t of the tasks' covariances V_t = L_t L_t', (T, d, d); made when asked for."""
-        if self.find_root is None:
+        """Roots L_t of the tasks' covariances V_t = L_t L_t', (T, d, d), made when asked for.
+
+        They are Cholesky factors, unless the posterior knows square roots already.
+        """
+        if self.posterior is None:
             raise ValueError(
                 "an estimate has a covariance if its estimator gives one. Got an estimate without. "
                 f"These give one: {WITH_COVARIANCE}."
             )
-        return triangular_root(self.find_root())
+        roots = self.posterior.roots()
+        known = isinstance(self.posterior, KnownPosterior) and roots.shape[-2] == roots.shape[-1]
+        return roots if known else triangular_root(roots)
 
     @property
     def covariance(self) -> Array:

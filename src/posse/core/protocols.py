@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from posse.core.actions import Actions
 from posse.core.estimate import Estimate
+from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
-from posse.numerics.checks import Array
+from posse.numerics.checks import Array, BoolArray, IntArray
 
 
 class Problem(Protocol):
@@ -80,6 +81,34 @@ def deal_actions(problem: Problem, start: int, n_rounds: int, rng: np.random.Gen
     return problem.actions(n_rounds, rng)
 
 
+class Summary(Protocol):
+    """What is kept of rounds or rows: it adds up, so that parts can be summarised on their own and joined.
+
+    Addition is associative. Nothing changes a summary once it is made.
+    """
+
+    def __add__(self, later: Any, /) -> Any:
+        """Return the summary of these rounds and of later ones."""
+
+
+class Summariser(Protocol):
+    """A way to summarise rounds: `GramStatistics`, `Fading` and others that a policy asks for."""
+
+    def zeros(self, n_tasks: int, dim: int) -> Any:
+        """Return the summary of no rounds, which adds nothing."""
+
+    def of(self, features: Array, rewards: Array, weights: Array | None = None) -> Any:
+        """Summarise n rounds of all tasks: features (n, T, d), rewards and, optionally, weights (n, T)."""
+
+
+@runtime_checkable
+class Repeats(Summariser, Protocol):
+    """A way to summarise rounds that can do with totals of rewards where every task repeats one action."""
+
+    def repeated(self, features: Array, n_rounds: int, total: Array, square: Array) -> Any:
+        """Summarise n rounds of one action (T, d), by the sums of rewards and of their squares, (T,)."""
+
+
 class Estimator(Protocol):
     """A rule that turns statistics into an estimate; it keeps no state of its own."""
 
@@ -97,6 +126,7 @@ class Refits(Estimator, Protocol):
         """Estimate from statistics, starting where an estimate from earlier ones ended.
 
         `added` is given where the statistics are the earlier ones and these, and nothing was forgotten.
+        Tasks may have been added at the end.
         """
 
 
@@ -110,11 +140,35 @@ class Rule(Protocol):
         """Choose an action for every round and task."""
 
 
+@runtime_checkable
+class GivesChances(Rule, Protocol):
+    """A rule that decides for rows, one task each, and says with which probabilities."""
+
+    def chances(
+        self, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray, rng: np.random.Generator
+    ) -> Array:
+        """Return the probability of every arm (m, K), for tasks (m,) and their arms (m, K, d).
+
+        `available` (m, K) is False where an arm is not on offer; an empty array stands for all on offer.
+        """
+
+
 class Schedule(Protocol):
-    """A way to cut a horizon into blocks."""
+    """A way to cut a horizon into blocks.
+
+    A schedule that needs no horizon says when the next update is due: see `Anytime`.
+    """
 
     def blocks(self, horizon: int) -> tuple[int, ...]:
         """Return positive block lengths that add up to the horizon."""
+
+
+@runtime_checkable
+class Anytime(Schedule, Protocol):
+    """A schedule that needs no horizon."""
+
+    def next_after(self, clock: float) -> float:
+        """Return the round after which the next update is due, the last one being made at `clock`."""
 
 
 class Policy(Protocol):
@@ -125,8 +179,8 @@ class Policy(Protocol):
     """
 
     @property
-    def statistics(self) -> type[Any]:
-        """What is kept of a block, for `update`: `GramStatistics`, or another monoid with its methods."""
+    def statistics(self) -> Any:
+        """How blocks are summarised for `update`, a `Summariser`: `GramStatistics` for most."""
 
     def blocks(self, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
         """Return how many rounds to play between updates; they add up to the horizon."""
@@ -147,3 +201,37 @@ class FollowsTheta(Policy, Protocol):
 
     def theta_of(self, state: Any) -> Array | None:
         """Return the theta (T, d) that the next block maximises; always None if it chooses otherwise."""
+
+
+@runtime_checkable
+class MovesAtOnce(Policy, Protocol):
+    """A policy of two speeds: between two updates every reward may move the state of its own task.
+
+    `prompt` says whether it does; None leaves it to the driver.
+    """
+
+    @property
+    def prompt(self) -> bool | None:
+        """Whether rewards count at once."""
+
+    def move(self, state: Any, summary: Any) -> Any:
+        """Return the state after rounds whose summary `update` has not seen yet, all else being equal."""
+
+
+@runtime_checkable
+class DecidesRows(MovesAtOnce, Protocol):
+    """A policy that can decide for a few tasks at a time, as a `Learner` asks it to."""
+
+    def beliefs(self, state: Any) -> Beliefs:
+        """Return the posteriors of all tasks, as they stand."""
+
+    def newcomer(self, state: Any) -> Beliefs:
+        """Return what is believed of one task that was never seen."""
+
+    def chances(
+        self, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray, rng: np.random.Generator
+    ) -> Array:
+        """Return the probability of every arm (m, K), for tasks (m,) and their arms (m, K, d).
+
+        `available` (m, K) is False where an arm is not on offer; an empty array stands for all on offer.
+        """

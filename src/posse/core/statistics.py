@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.numerics.checks import Array, check_array, check_finite, check_integer, check_number
+from posse.numerics.checks import Array, IntArray, check_array, check_finite, check_integer
 from posse.numerics.compiled import compiled
 
 # Up to this many features a product of few rows is faster by a loop than by a call to BLAS for each task.
@@ -32,6 +32,9 @@ class GramStatistics:
         y_t'y_t.
     count : (T,)
         Rounds played, as a total of weights.
+    rows : (n, T, d), optional
+        X_t itself, each row times the root of its weight, where the rounds summarised are few: an estimate
+        may then be brought up to date by d^2 for each of them. X'X is made when it is asked for.
 
     Examples
     --------
@@ -47,10 +50,11 @@ class GramStatistics:
     moment: Array
     square: Array
     count: Array
+    rows: ClassVar[Array | None] = None
 
     def __post_init__(self) -> None:
         for name in ("gram", "moment", "square", "count"):
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
         n_tasks, dim = self.moment.shape
         for name, shape in (("gram", (n_tasks, dim, dim)), ("square", (n_tasks,)), ("count", (n_tasks,))):
             if getattr(self, name).shape != shape:
@@ -98,10 +102,9 @@ class GramStatistics:
             weighted = w[..., None] * x
             count = w.sum(axis=0)
         square = np.einsum("nt,nt->t", y, y if weights is None else y * w)
-        found: GramStatistics
         if 0 < 2 * len(x) <= x.shape[2]:
             rows = x.copy() if weights is None else np.sqrt(w)[..., None] * x
-            found = RowStatistics(rows, np.einsum("nti,nt->ti", weighted, y), square, count)
+            found = cls._of_rows(rows, np.einsum("nti,nt->ti", weighted, y), square, count)
             diagonal = np.einsum("nti,nti->ti", rows, rows)
         else:
             by_task = weighted.transpose(1, 2, 0)
@@ -115,6 +118,64 @@ class GramStatistics:
             largest = max(np.abs(x).max(), np.abs(y).max())
             raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
         return found
+
+    @classmethod
+    def _of_rows(cls, rows: Array, moment: Array, square: Array, count: Array) -> GramStatistics:
+        """Return statistics without X'X, which `__getattr__` makes from the rows (n, T, d)."""
+        found = object.__new__(cls)
+        for name, values in (("rows", rows), ("moment", moment), ("square", square), ("count", count)):
+            object.__setattr__(found, name, read_only(values))
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "gram" or self.rows is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        gram = read_only(self._added_to(np.zeros((self.n_tasks, self.dim, self.dim))))
+        object.__setattr__(self, "gram", gram)
+        return gram
+
+    @classmethod
+    def from_rows(
+        cls,
+        tasks: ArrayLike,
+        features: ArrayLike,
+        rewards: ArrayLike,
+        n_tasks: int,
+        weights: ArrayLike | None = None,
+    ) -> GramStatistics:
+        """Summarise rows of a log: a task, features and a reward each.
+
+        Parameters
+        ----------
+        tasks : (m,)
+            The number of each row's task, from 0 to n_tasks - 1.
+        features : (m, d)
+        rewards : (m,)
+        n_tasks : int
+            T; tasks without rows get zeros.
+        weights : (m,), optional
+            How much each row counts, not negative.
+
+        Examples
+        --------
+        >>> seen = GramStatistics.from_rows([0, 2, 0], [[1.0], [5.0], [3.0]], [2.0, 1.0, 2.0], n_tasks=3)
+        >>> seen.count, seen.moment[:, 0]
+        (array([2., 0., 1.]), array([8., 0., 5.]))
+        """
+        check_integer("`n_tasks` of GramStatistics", n_tasks, 1)
+        index, x, y, w = check_rows(tasks, features, rewards, weights)
+        if len(index) and not (index.min() >= 0 and index.max() < n_tasks):
+            raise ValueError(
+                f"`tasks` must be numbers in [0, n_tasks - 1={n_tasks - 1}]. "
+                f"Got {index.min()} to {index.max()}."
+            )
+        dim = x.shape[1]
+        parts = np.zeros((n_tasks, dim, dim)), np.zeros((n_tasks, dim)), np.zeros(n_tasks), np.zeros(n_tasks)
+        add_rows(index, x, y, w, *parts)
+        if not (np.isfinite(np.einsum("tii->ti", parts[0])).all() and np.isfinite(parts[2]).all()):
+            largest = max(np.abs(x).max(), np.abs(y).max())
+            raise ValueError(f"`features` and `rewards` must be small enough to square. Got {largest:.3g}.")
+        return cls(*parts)
 
     @classmethod
     def repeated(cls, features: Array, n_rounds: int, total: Array, square: Array) -> GramStatistics:
@@ -154,13 +215,43 @@ class GramStatistics:
         )
 
     def _added_to(self, gram: Array) -> Array:
-        return np.asarray(gram + self.gram)
+        """Return X'X added to other matrices (T, d, d), by way of the rows if there are any."""
+        if self.rows is None:
+            return np.asarray(gram + self.gram)
+        if self.dim > SMALL:
+            return np.asarray(gram + self.rows.transpose(1, 2, 0) @ self.rows.transpose(1, 0, 2))
+        total = np.empty_like(gram)
+        add_outer_products(gram, self.rows, total)
+        return total
 
-    def discount(self, factor: float) -> GramStatistics:
-        """Return these statistics at `factor` times their weight: 1 keeps all, 0 forgets all."""
-        check_number("`factor` of discount", factor, 0.0, 1.0)
+    def discount(self, factor: ArrayLike) -> GramStatistics:
+        """Return these statistics at `factor` times their weight, one number or one for each task (T,).
+
+        1 keeps all, 0 forgets all.
+        """
+        share = np.asarray(factor, dtype=np.float64)
+        if share.shape not in ((), (self.n_tasks,)) or not ((share >= 0) & (share <= 1)).all():
+            raise ValueError(
+                f"`factor` of discount must lie in [0, 1], for all or each task. Got {factor!r}."
+            )
+        share = np.broadcast_to(share, (self.n_tasks,))
         return GramStatistics(
-            factor * self.gram, factor * self.moment, factor * self.square, factor * self.count
+            share[:, None, None] * self.gram,
+            share[:, None] * self.moment,
+            share * self.square,
+            share * self.count,
+        )
+
+    def padded(self, n_tasks: int) -> GramStatistics:
+        """Return these statistics with further tasks at the end, up to `n_tasks`, that have no data."""
+        missing = check_integer("`n_tasks` of padded", n_tasks, self.n_tasks) - self.n_tasks
+        if missing == 0:
+            return self
+        return GramStatistics(
+            *(
+                np.concatenate([part, np.zeros((missing, *part.shape[1:]))])
+                for part in (self.gram, self.moment, self.square, self.count)
+            )
         )
 
     def take(self, tasks: ArrayLike) -> GramStatistics:
@@ -177,39 +268,32 @@ class GramStatistics:
         return GramStatistics(self.gram[index], self.moment[index], self.square[index], self.count[index])
 
 
-class RowStatistics(GramStatistics):
-    """Statistics of few rounds, which keep the rounds themselves; X'X is made when it is asked for.
+def check_rows(
+    tasks: ArrayLike, features: ArrayLike, rewards: ArrayLike, weights: ArrayLike | None
+) -> tuple[IntArray, Array, Array, Array]:
+    """Return the tasks (m,), features (m, d), rewards (m,) and weights (m,) of rows, or say what is wrong.
 
-    An estimate may then be brought up to date by d^2 for each round, instead of being made anew.
-
-    Attributes
-    ----------
-    rows : (n, T, d)
-        X_t, each row times the root of its weight.
+    Weights are 1 where none are given.
     """
-
-    def __init__(self, rows: Array, moment: Array, square: Array, count: Array) -> None:
-        parts = {"rows": rows, "moment": moment, "square": square, "count": count}
-        for name, values in parts.items():
-            object.__setattr__(self, name, _read_only(values))
-
-    rows: Array
-
-    @cached_property
-    def gram(self) -> Array:
-        """X_t'X_t, (T, d, d)."""
-        n_tasks, dim = self.moment.shape
-        return _read_only(self._added_to(np.zeros((n_tasks, dim, dim))))
-
-    def _added_to(self, gram: Array) -> Array:
-        if self.dim > SMALL:
-            return np.asarray(gram + self.rows.transpose(1, 2, 0) @ self.rows.transpose(1, 0, 2))
-        total = np.empty_like(gram)
-        add_outer_products(gram, self.rows, total)
-        return total
+    index = np.asarray(tasks)
+    x, y = np.asarray(features, dtype=np.float64), np.asarray(rewards, dtype=np.float64)
+    w = np.ones(y.shape) if weights is None else np.asarray(weights, dtype=np.float64)
+    if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
+        raise ValueError(f"`tasks` of rows must be a list of task numbers. Got {tasks!r}.")
+    if x.ndim != 2 or not len(index) == len(x) or y.shape != index.shape or w.shape != index.shape:
+        raise ValueError(
+            "rows must have tasks (m,), features (m, d), rewards (m,) and weights (m,). "
+            f"Got {index.shape}, {x.shape}, {y.shape} and {w.shape}."
+        )
+    for name, values in (("features", x), ("rewards", y), ("weights", w)):
+        check_finite(f"`{name}` of rows", values)
+    if w.size and w.min() < 0:
+        raise ValueError(f"`weights` of rows must not be negative. Got {w.min()}.")
+    return index.astype(np.intp), np.ascontiguousarray(x), y, w
 
 
-def _read_only(values: Array) -> Array:
+def read_only(values: Array) -> Array:
+    """Return a view of float64 that cannot be written to."""
     view = np.asarray(values, dtype=np.float64).view()
     view.setflags(write=False)
     return view
@@ -256,3 +340,27 @@ def add_outer_products(gram: Array, rows: Array, total: Array) -> None:
             for n in range(1, n_rounds):
                 for j in range(dim):
                     total[t, i, j] += rows[n, t, i] * rows[n, t, j]
+
+
+@compiled
+def add_rows(
+    tasks: IntArray,
+    features: Array,
+    rewards: Array,
+    weights: Array,
+    gram: Array,
+    moment: Array,
+    square: Array,
+    count: Array,
+) -> None:
+    """Add rows, tasks (m,), features (m, d), rewards and weights (m,), to the statistics of their tasks."""
+    dim = features.shape[1]
+    for n in range(len(tasks)):
+        t, y, w = tasks[n], rewards[n], weights[n]
+        for i in range(dim):
+            x = w * features[n, i]
+            moment[t, i] += x * y
+            for j in range(dim):
+                gram[t, i, j] += x * features[n, j]
+        square[t] += w * y * y
+        count[t] += w

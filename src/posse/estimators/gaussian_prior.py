@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from posse.core.estimate import Estimate
+from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
+from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_array, check_number
 from posse.numerics.linalg import RANK_TOLERANCE
 
@@ -62,15 +64,48 @@ class GaussianPrior:
         """
         if statistics.dim != len(self.mean):
             raise ValueError(f"`mean` of GaussianPrior must have dim={statistics.dim}. Got {len(self.mean)}.")
+        check_statistics(statistics)
         root = self._root
         precision = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / self.noise
         slope = (statistics.moment - statistics.gram @ self.mean) @ root / self.noise
         shift = np.linalg.solve(precision, slope[..., None])[..., 0]
-        return Estimate(self.mean + shift @ root.T, find_root=partial(_posterior_root, root, precision))
+        posterior = GaussianPosterior(root, precision, self.mean, self.noise)
+        return Estimate(self.mean + shift @ root.T, posterior=posterior)
 
 
-def _posterior_root(root: Array, precision: Array) -> Array:
-    return np.asarray(root @ np.linalg.inv(np.linalg.cholesky(precision)).mT)
+@dataclass(frozen=True, eq=False)
+class GaussianPosterior:
+    """V_t = L H_t^-1 L', from a prior N(mu, L L') that is known.
+
+    Attributes
+    ----------
+    prior_root : (d, r)
+        L.
+    precision : (T, r, r)
+        H_t.
+    mean : (d,)
+        mu.
+    noise : float
+        The variance of the rewards' noise.
+    """
+
+    prior_root: Array
+    precision: Array
+    mean: Array
+    noise: float
+
+    def roots(self) -> Array:
+        """Return roots (T, d, r) of V_t."""
+        return np.asarray(self.prior_root @ np.linalg.inv(np.linalg.cholesky(self.precision)).mT)
+
+    def beliefs(self, theta: Array) -> Beliefs:
+        """Return the posteriors of all tasks, whose means theta (T, d) are known."""
+        return Beliefs.of(theta, self.roots() / np.sqrt(self.noise), np.full(len(theta), self.noise))
+
+    def newcomer(self) -> Beliefs:
+        """Return the prior."""
+        root = self.prior_root[None] / np.sqrt(self.noise)
+        return Beliefs.of(self.mean[None], root, np.full(1, self.noise))
 
 
 def semi_root(name: str, matrix: Array) -> Array:

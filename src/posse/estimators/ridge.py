@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 
 import numpy as np
 
 from posse.core.estimate import Estimate
-from posse.core.statistics import GramStatistics, RowStatistics
+from posse.core.posterior import Beliefs
+from posse.core.statistics import GramStatistics
 from posse.estimators.noise import noise_variance
 from posse.estimators.ridge_evidence import likeliest_penalty
+from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_array, check_choice, check_number, check_orthonormal
 from posse.numerics.compiled import compiled
-from posse.numerics.linalg import REGULAR, inverse_root, regular_root, solve_symmetric
+from posse.numerics.linalg import REGULAR, inverse_root, regular_root, solve_symmetric, triangular_root
 
 # An inverse is updated for no more rounds than this before it is computed afresh.
 MOST_UPDATES = 256
@@ -37,10 +39,10 @@ class RidgeEstimate(Estimate):
     penalty: float
     age: int
 
-    def can_take(self, added: RowStatistics, penalty: float) -> bool:
-        """Return whether the inverse may be updated by some rounds, with this penalty."""
-        fits = self.theta.shape == added.moment.shape and self.penalty == penalty
-        return fits and self.age + len(added.rows) <= MOST_UPDATES
+    def can_take(self, rows: Array, penalty: float) -> bool:
+        """Return whether the inverse may be updated by rows (n, T, d), with this penalty."""
+        fits = self.theta.shape == rows.shape[1:] and self.penalty == penalty
+        return fits and self.age + len(rows) <= MOST_UPDATES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,14 @@ class Ridge:
             check_number("`penalty` of Ridge", self.penalty, 0.0)
 
     def fit(self, statistics: GramStatistics) -> Estimate:
-        """Estimate theta of every task; with no data it is zero."""
+        """Estimate theta of every task; with no data it is zero.
+
+        Warns
+        -----
+        NoDataWarning
+            If there is not a single row.
+        """
+        check_statistics(statistics, "Ridge")
         if not isinstance(self.penalty, str):
             return _estimate(statistics, np.full(statistics.n_tasks, float(self.penalty)))
         return _estimate(statistics, likeliest_penalty(statistics))
@@ -94,22 +103,20 @@ class Ridge:
 
         An update costs d^2 for each new round, not d^3. Now and then it is a fit, lest rounding adds up.
         """
-        penalty = self.penalty
-        if isinstance(penalty, str) or not isinstance(added, RowStatistics):
-            return self.fit(statistics)
-        if not _is_regular(statistics.gram, penalty):
+        penalty, rows = self.penalty, None if added is None else added.rows
+        if isinstance(penalty, str) or rows is None or not _is_regular(statistics.gram, penalty):
             return self.fit(statistics)
         penalties = np.full(statistics.n_tasks, float(penalty))
-        if isinstance(previous, RidgeEstimate) and previous.can_take(added, penalty):
+        if isinstance(previous, RidgeEstimate) and previous.can_take(rows, penalty):
             inverse, theta = np.empty_like(previous.inverse), np.empty_like(statistics.moment)
-            update_inverses(previous.inverse, added.rows, statistics.moment, inverse, theta)
-            age = previous.age + len(added.rows)
+            update_inverses(previous.inverse, rows, statistics.moment, inverse, theta)
+            age = previous.age + len(rows)
         else:
             root = inverse_root(_shifted(statistics, penalties))
             inverse = np.asarray(root @ root.mT)  # symmetric, as updates need it; `inv` is not
             theta, age = np.asarray((inverse @ statistics.moment[:, :, None])[:, :, 0]), 0
-        find_root = partial(ridge_root, statistics, theta, penalties)
-        return RidgeEstimate(theta=theta, find_root=find_root, inverse=inverse, penalty=penalty, age=age)
+        posterior = RidgePosterior(statistics, theta, penalties)
+        return RidgeEstimate(theta=theta, posterior=posterior, inverse=inverse, penalty=penalty, age=age)
 
     @property
     def gives_covariance(self) -> bool:
@@ -120,8 +127,8 @@ class Ridge:
 def _estimate(statistics: GramStatistics, penalties: Array) -> Estimate:
     """Return the solutions for given penalties, and their covariances where there is a penalty."""
     theta = solve_symmetric(_shifted(statistics, penalties), statistics.moment)
-    find_root = partial(ridge_root, statistics, theta, penalties) if penalties.all() else None
-    return Estimate(theta, find_root=find_root)
+    posterior = RidgePosterior(statistics, theta, penalties) if penalties.all() else None
+    return Estimate(theta, posterior=posterior)
 
 
 def _shifted(statistics: GramStatistics, penalties: Array) -> Array:
@@ -134,23 +141,57 @@ def _is_regular(gram: Array, penalty: float) -> bool:
     return bool(penalty > REGULAR * gram.shape[1] * largest)
 
 
-def ridge_root(statistics: GramStatistics, theta: Array, penalties: Array) -> Array:
-    """Return roots (T, d, d) of V_t = s2_t (G_t + lambda_t I)^-1, with s2_t from the task's own misfit.
+@dataclass(frozen=True, eq=False)
+class RidgePosterior:
+    """V_t = s2_t (G_t + lambda_t I)^-1, with s2_t from the task's own misfit.
 
     A task without data has the identity.
+
+    Attributes
+    ----------
+    statistics : GramStatistics
+    theta : (T, d)
+        The estimate.
+    penalties : (T,)
+        lambda_t, above 0.
     """
-    misfit = statistics.square - np.vecdot(statistics.moment, theta)
-    noise = np.where(
-        statistics.count > 0, noise_variance(misfit, statistics.square, statistics.count), penalties
-    )
-    matrices = _shifted(statistics, penalties)
-    backwards = regular_root(matrices[:, ::-1, ::-1])
-    if backwards is not None:  # J (M M')^-1 J = (J M^-T J)(J M^-T J)', and J M^-T J is lower triangular
-        inverse = np.linalg.inv(backwards).mT[:, ::-1, ::-1]
-        return np.asarray(np.sqrt(noise)[:, None, None] * np.tril(inverse))
-    values, vectors = np.linalg.eigh(statistics.gram)
-    shrunk = noise[:, None] / (np.maximum(values, 0.0) + penalties[:, None])
-    return np.asarray(vectors * np.sqrt(shrunk)[:, None, :])
+
+    statistics: GramStatistics
+    theta: Array
+    penalties: Array
+
+    @cached_property
+    def noise(self) -> Array:
+        """s2_t, the noise variances (T,); where there is no data that for which V_t is the identity."""
+        seen = self.statistics
+        misfit = seen.square - np.vecdot(seen.moment, self.theta)
+        return np.where(seen.count > 0, noise_variance(misfit, seen.square, seen.count), self.penalties)
+
+    def roots(self) -> Array:
+        """Return roots (T, d, d) of V_t."""
+        return self._roots(self.noise)
+
+    def _roots(self, noise: Array) -> Array:
+        """Return roots of the covariances in noise of some variances (T,)."""
+        matrices = _shifted(self.statistics, self.penalties)
+        backwards = regular_root(matrices[:, ::-1, ::-1])
+        if backwards is not None:  # J (M M')^-1 J = (J M^-T J)(J M^-T J)', and J M^-T J is lower triangular
+            inverse = np.linalg.inv(backwards).mT[:, ::-1, ::-1]
+            return np.asarray(np.sqrt(noise)[:, None, None] * np.tril(inverse))
+        values, vectors = np.linalg.eigh(self.statistics.gram)
+        shrunk = noise[:, None] / (np.maximum(values, 0.0) + self.penalties[:, None])
+        return np.asarray(vectors * np.sqrt(shrunk)[:, None, :])
+
+    def beliefs(self, theta: Array) -> Beliefs:
+        """Return the posteriors of all tasks; one without data starts in noise of variance 1."""
+        seen = self.statistics.count > 0
+        noise = np.where(seen, self.noise, 1.0)
+        return Beliefs.of(theta, self._roots(np.where(seen, 1.0, self.penalties)), noise)
+
+    def newcomer(self) -> Beliefs:
+        """Return N(0, I) in noise of variance 1: each task learns alone, so nothing is known of another."""
+        dim = self.statistics.dim
+        return Beliefs(np.zeros((1, dim)), np.eye(dim)[None], np.ones(1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,13 +231,45 @@ class OracleBasis:
             B.T @ statistics.gram @ B, statistics.moment @ B, statistics.square, statistics.count
         )
         found = Ridge(penalty=self.penalty).fit(inside)
-        find_root = (lambda: B @ found.root) if self.gives_covariance else None
-        return Estimate(found.theta @ B.T, basis=B, weights=found.theta, find_root=find_root)
+        inner = found.posterior
+        posterior = InBasis(B, found.theta, inner) if isinstance(inner, RidgePosterior) else None
+        return Estimate(found.theta @ B.T, basis=B, weights=found.theta, posterior=posterior)
 
     @property
     def gives_covariance(self) -> bool:
         """Whether estimates have a covariance: not without a penalty, as least squares knows no prior."""
         return Ridge(penalty=self.penalty).gives_covariance
+
+
+@dataclass(frozen=True, eq=False)
+class InBasis:
+    """The posterior of weights w_t, seen in theta_t = B w_t.
+
+    Attributes
+    ----------
+    basis : (d, k)
+        B.
+    weights : (T, k)
+    inner : RidgePosterior
+        Of the weights.
+    """
+
+    basis: Array
+    weights: Array
+    inner: RidgePosterior
+
+    def roots(self) -> Array:
+        """Return roots (T, d, k) of the covariances of theta_t."""
+        return np.asarray(self.basis @ triangular_root(self.inner.roots()))
+
+    def beliefs(self, theta: Array) -> Beliefs:
+        """Return the posteriors of all tasks, whose means theta (T, d) are known."""
+        _, root, deviation = self.inner.beliefs(self.weights)
+        return Beliefs.of(theta, self.basis @ root, deviation**2)
+
+    def newcomer(self) -> Beliefs:
+        """Return N(0, B B') in noise of variance 1."""
+        return Beliefs.of(np.zeros((1, len(self.basis))), self.basis[None], np.ones(1))
 
 
 @compiled

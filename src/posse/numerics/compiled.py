@@ -61,20 +61,25 @@ def compiled(function: Callable[P, R], *, any_order: bool = False) -> Callable[P
     """
     liberties = {"reassoc", "contract"} if any_order else set()
 
-    @cache
-    def build() -> Callable[P, R]:
-        njit = _numba()
-        try:
-            kernel: Callable[P, R] = njit(nogil=True, cache=True, fastmath=liberties)(function)
-        except RuntimeError:  # no folder that can be written to
-            kernel = njit(nogil=True, fastmath=liberties)(function)
-        return kernel
+    kernel: Callable[P, R] | None = None
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
-        return build()(*arguments, **named)
+        nonlocal kernel
+        if kernel is None:
+            kernel = _compile(function, liberties)
+        return kernel(*arguments, **named)
 
     return call
+
+
+def _compile(function: Callable[P, R], liberties: set[str]) -> Callable[P, R]:
+    njit = _numba()
+    try:
+        kernel: Callable[P, R] = njit(nogil=True, cache=True, fastmath=liberties)(function)
+    except RuntimeError:  # no folder that can be written to
+        kernel = njit(nogil=True, fastmath=liberties)(function)
+    return kernel
 
 
 @cache

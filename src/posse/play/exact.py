@@ -65,7 +65,7 @@ class ExactBlock:
     """
 
     def __init__(self, problem: GaussianProblem, theta: Array, n_rounds: int) -> None:
-        self.problem, self.n_rounds = problem, n_rounds
+        self.problem, self.n_rounds, self.n_played = problem, n_rounds, 0
         theta = check_array("the theta that a policy plays by", theta, (problem.n_tasks, problem.dim))
         largest = np.abs(theta).max(axis=1, keepdims=True)
         believed = problem.whiten(theta / np.where(largest > 0.0, largest, 1.0))
@@ -99,6 +99,7 @@ class ExactBlock:
         if self.short:
             self.played.append(np.concatenate([chosen, rounds.noise[..., None]], axis=2))
         regret *= self.size
+        self.n_played += len(regret)
         return regret
 
     def statistics(self, rng: np.random.Generator) -> GramStatistics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from posse.core.protocols import FollowsTheta, Policy, Problem, StaticProblem
+from posse.core.episode import Episode
+from posse.core.protocols import FollowsTheta, MovesAtOnce, Policy, Problem, Repeats, StaticProblem
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, BoolArray, IntArray, check_choice, check_integer
 from posse.numerics.compiled import working_seconds
@@ -37,13 +38,15 @@ class Trace:
         Time to deal the rounds, added to the time to play them; the two overlap on two cores.
     path : "exact" or "contexts"
         How the rounds were played.
+    episode : Episode, optional
+        The policy at the end of the run, if that was to be kept.
     """
 
     rounds: IntArray
     regret: Array
     seconds: float
     path: str
-    last_update: Callable[[], Any]
+    episode: Episode | None = None
 
     @cached_property
     def state(self) -> Any:
@@ -51,8 +54,10 @@ class Trace:
 
         An error, if the run was made without `final_state`.
         """
+        if self.episode is None:
+            raise ValueError("a run must have `final_state=True` to be asked for its state. Got False.")
         with threadpool_limits(limits=1):
-            return self.last_update()
+            return self.episode.policy.update(self.episode.state, self.episode.pending)
 
     @property
     def regret_per_task(self) -> Array:
@@ -234,7 +239,7 @@ def _obstacle_to_exact(problem: Problem, players: Mapping[str, _Player]) -> str 
 
 
 class _Player:
-    """A policy in the middle of a run."""
+    """A policy in the middle of a run: it drives an episode by the summaries of what it played."""
 
     def __init__(
         self,
@@ -245,15 +250,11 @@ class _Player:
         rng: np.random.Generator,
         final_state: bool,
     ) -> None:
-        blocks = policy.blocks(horizon, problem.n_tasks, problem.dim)
-        if sum(blocks) != horizon or min(blocks) < 1:
-            raise ValueError(f"blocks of {policy!r} must be positive and add up to {horizon}. Got {blocks}.")
+        prompt = isinstance(policy, MovesAtOnce) and policy.prompt is True
+        self.episode = Episode(
+            policy, n_tasks=problem.n_tasks, dim=problem.dim, horizon=horizon, prompt=prompt
+        )
         self.problem, self.policy, self.rng, self.marks = problem, policy, rng, marks
-        self.block_ends = iter(np.cumsum(blocks).tolist())
-        self.block_end: int = next(self.block_ends)
-        self.nothing = policy.statistics.zeros(problem.n_tasks, problem.dim)
-        self.statistics = self.nothing
-        self.state = policy.init(problem.n_tasks, problem.dim)
         self.regret = np.zeros(problem.n_tasks)
         self.recorded: list[Array] = []
         self.seconds = 0.0
@@ -261,40 +262,46 @@ class _Player:
         self.played = 0
         self.exact: ExactBlock | None = None
 
+    def _rounds_before(self, stop: int) -> int:
+        """Return how many of the rounds up to `stop` are played before the state changes."""
+        episode = self.episode
+        return 1 if episode.prompt else int(min(stop, episode.due_at)) - self.played
+
     def play(self, chunk: Chunk) -> None:
         """Play a chunk, and learn where a block ends."""
         clock = working_seconds()
-        start, done, n_rounds = chunk.start, 0, chunk.actions.n_rounds
-        while done < n_rounds:
-            stop = min(n_rounds, self.block_end - start)
+        start, end = chunk.start, chunk.start + chunk.actions.n_rounds
+        while self.played < end:
+            done = self.played - start
+            stop = done + self._rounds_before(end)
             offered = chunk.actions.rounds(done, stop)
-            choice = self.policy.select(self.state, offered, self.rng)
+            choice = self.policy.select(self.episode.state, offered, self.rng)
             means = self.problem.mean_rewards(offered, choice)
+            seen = None
             if self._learns:
                 rewards = self.problem.rewards(means, chunk.noise[done:stop])
-                self._keep(self.policy.statistics.of(offered.features(choice), rewards, offered.active))
-            self._record(start + done, chunk.best[done:stop] - means, offered.active)
-            self._learn_at(start + stop)
-            done = stop
+                seen = self.policy.statistics.of(offered.features(choice), rewards, offered.active)
+            self._record(chunk.best[done:stop] - means, offered.active)
+            self._learn(seen)
         self.seconds += working_seconds() - clock
 
     def play_exact(self, problem: GaussianProblem, chunk: ExactRounds) -> None:
         """Play a chunk of rounds of which only coordinates are known, and learn where a block ends."""
         clock = working_seconds()
-        done, n_rounds = 0, len(chunk.noise)
-        while done < n_rounds:
+        start, end = self.played, self.played + len(chunk.noise)
+        while self.played < end:
             if self.exact is None:
                 theta = self.theta()
                 assert theta is not None
-                self.exact = ExactBlock(problem, theta, self.block_end - self.played)
-            stop = min(n_rounds, done + self.block_end - self.played)
-            self._record(self.played, self.exact.play(chunk.rounds(done, stop)), None)
-            self.played += stop - done
-            if self.played == self.block_end < self.marks[-1]:
-                self.statistics = self.exact.statistics(self.rng)
+                self.exact = ExactBlock(problem, theta, self._rounds_before(int(self.marks[-1])))
+            done = self.played - start
+            stop = done + min(end - self.played, self.exact.n_rounds - self.exact.n_played)
+            self._record(self.exact.play(chunk.rounds(done, stop)), None)
+            seen = None
+            if self.exact.n_played == self.exact.n_rounds:
+                seen = self.exact.statistics(self.rng) if self._learns else None
                 self.exact = None
-            self._learn_at(self.played)
-            done = stop
+            self._learn(seen)
         self.seconds += working_seconds() - clock
 
     def theta(self) -> Array | None:
@@ -307,69 +314,60 @@ class _Player:
             next(kind for kind in type(policy).__mro__ if name in vars(kind))
             for name in ("select", "theta_of")
         )
-        return policy.theta_of(self.state) if issubclass(follows, chooses) else None
+        return policy.theta_of(self.episode.state) if issubclass(follows, chooses) else None
 
     def play_alone(
         self, problem: StaticProblem, actions_rng: np.random.Generator, noise_rng: np.random.Generator
     ) -> None:
         """Play all rounds of a problem whose action sets never change, blocks of one action in one step."""
         clock = working_seconds()
-        done, horizon = 0, int(self.marks[-1])
+        horizon, kind = int(self.marks[-1]), self.policy.statistics
         best = problem.best_rewards(problem.actions(1, actions_rng))[0]
-        while done < horizon:
-            left = self.block_end - done
+        while self.played < horizon:
+            left = self._rounds_before(horizon)
             # at least two rounds, so that a choice of length one means one action for the whole block
             offered = problem.actions(min(left, max(2, rounds_at_once(problem))), actions_rng)
-            choice = self.policy.select(self.state, offered, self.rng)
+            choice = self.policy.select(self.episode.state, offered, self.rng)
             features = offered.features(choice)
             means = problem.mean_rewards(offered, choice)
-            if len(choice) == 1:
+            if len(choice) == 1 and isinstance(kind, Repeats):
                 total, square = problem.noise_totals(left, noise_rng)
                 rewards = left * means[0] + total
                 squares = left * means[0] ** 2 + 2 * means[0] * total + square
-                self._keep(self.policy.statistics.repeated(features[0], left, rewards, squares))
-                self._record(done, np.broadcast_to(best - means, (left, len(best))), None)
-                done += left
+                seen = kind.repeated(features[0], left, rewards, squares)
+                self._record(np.broadcast_to(best - means, (left, len(best))), None)
             else:
                 rewards = problem.rewards(means, problem.noise(offered.n_rounds, noise_rng))
-                self._keep(self.policy.statistics.of(features, rewards))
-                self._record(done, best - means, None)
-                done += offered.n_rounds
-            self._learn_at(done)
+                seen = kind.of(features, rewards)
+                self._record(np.broadcast_to(best - means, rewards.shape), None)
+            self._learn(seen)
         self.seconds += working_seconds() - clock
 
     @property
     def _learns(self) -> bool:
         """Whether somebody will ask what this block had to tell."""
-        return self.final_state or self.block_end < self.marks[-1]
+        return self.final_state or self.episode.prompt or self.episode.due_at < self.marks[-1]
 
-    def _keep(self, seen: Any) -> None:
-        # large statistics are worth not adding to zeros
-        self.statistics = seen if self.statistics is self.nothing else self.statistics + seen
+    def _learn(self, seen: Any) -> None:
+        """Absorb what the last rounds had to tell, and update where a block ends that is not the last."""
+        if seen is not None:
+            self.episode.absorb(seen, self.played)
+        if self.played == self.episode.due_at < self.marks[-1]:
+            self.episode.update()
 
-    def _learn_at(self, done: int) -> None:
-        if done == self.block_end < self.marks[-1]:
-            self.state = self.policy.update(self.state, self.statistics)
-            self.statistics = self.nothing
-            self.block_end = next(self.block_ends, self.block_end)
-
-    def _record(self, start: int, regret: Array, active: BoolArray | None) -> None:
+    def _record(self, regret: Array, active: BoolArray | None) -> None:
+        """Count the regret of the next rounds, (n, T)."""
+        start, self.played = self.played, self.played + len(regret)
         if active is not None:
             regret = np.where(active, regret, 0.0)
-        for mark in self.marks[(self.marks > start) & (self.marks <= start + len(regret))]:
+        for mark in self.marks[(self.marks > start) & (self.marks <= self.played)]:
             self.recorded.append(self.regret + _total(regret[: mark - start]))
         self.regret = self.regret + _total(regret)
 
     def trace(self, dealing: float, path: str) -> Trace:
         """Return the record of the run; `dealing` is the time it took to deal the rounds."""
-        return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, path, self._last_update)
-
-    def _last_update(self) -> Any:
-        if not self.final_state:
-            raise ValueError("a run must have `final_state=True` to be asked for its state. Got False.")
-        if self.exact is not None:
-            self.statistics = self.exact.statistics(self.rng)
-        return self.policy.update(self.state, self.statistics)
+        kept = self.episode if self.final_state else None
+        return Trace(self.marks, np.stack(self.recorded), dealing + self.seconds, path, kept)
 
 
 def _total(regret: Array) -> Array:

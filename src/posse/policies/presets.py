@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from posse.core.fading import Fading
 from posse.core.protocols import Schedule
 from posse.estimators import FactorPrior, LowRank, OracleBasis, Ridge
 from posse.numerics.checks import Array
@@ -16,7 +16,7 @@ from posse.policies.rules import UCB, Greedy, Thompson
 from posse.policies.schedules import DoublyExponential, Geometric
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MLinGreedy(Learning):
     """Algorithm 1 of the paper: low-rank least squares, greedy, doubly exponential epochs.
 
@@ -46,7 +46,7 @@ class MLinGreedy(Learning):
         return LowRank(rank=self.rank, penalty=self.penalty)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NaiveGreedy(Learning):
     """The paper's baseline: MLinGreedy with ordinary least squares, each task alone.
 
@@ -71,16 +71,18 @@ class NaiveGreedy(Learning):
         return Ridge(penalty=self.penalty)
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
 class _Alone(Learning):
     """What policies that learn each task alone have in common."""
 
+    schedule: Schedule = field(default_factory=Geometric)
+    memory: str | float | Fading = "all"
+    prompt: bool | None = None
+
     estimator = Ridge()
-    rule: Any = Greedy()
-    schedule: Any = Geometric()
-    memory = "all"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IndependentGreedy(_Alone):
     """The baseline strengthened: ridge with a learned penalty, all data, frequent updates, greedy.
 
@@ -88,12 +90,17 @@ class IndependentGreedy(_Alone):
     ----------
     schedule : Schedule
         When to re-estimate.
+    memory : "all", "epoch", float or Fading
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
-    schedule: Schedule = field(default_factory=Geometric)
+    rule = Greedy()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IndependentThompson(_Alone):
     """Thompson sampling with each task alone: ridge with a learned penalty, all data.
 
@@ -101,17 +108,30 @@ class IndependentThompson(_Alone):
     ----------
     scale : float
         How many times the posterior's standard deviation the draws have.
+    draws : int
+        How many draws a decision is made from where its probabilities are asked for.
+    floor : float
+        The least probability of every arm on offer.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch", float or Fading
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     scale: float = 1.0
+    draws: int = 64
+    floor: float = 0.0
 
     @cached_property
     def rule(self) -> Thompson:
         """Thompson sampling at the scale."""
-        return Thompson(scale=self.scale)
+        return Thompson(scale=self.scale, draws=self.draws, floor=self.floor)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IndependentUCB(_Alone):
     """Optimistic play with each task alone: ridge with a learned penalty, all data.
 
@@ -119,6 +139,13 @@ class IndependentUCB(_Alone):
     ----------
     scale : float
         How many standard deviations to be optimistic by.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch", float or Fading
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     scale: float = 2.0
@@ -129,7 +156,7 @@ class IndependentUCB(_Alone):
         return UCB(scale=self.scale)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OracleGreedy(Learning):
     """IndependentGreedy inside the true representation: what is left to gain.
 
@@ -137,9 +164,13 @@ class OracleGreedy(Learning):
     ----------
     basis : (d, k)
         B, with orthonormal columns.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     basis: Array
+    _: KW_ONLY
+    prompt: bool | None = None
 
     rule = Greedy()
     schedule = Geometric()
@@ -151,7 +182,7 @@ class OracleGreedy(Learning):
         return OracleBasis(basis=np.asarray(self.basis, dtype=np.float64))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OracleThompson(Learning):
     """Thompson sampling inside the true representation, on finite sets and ellipsoids alike.
 
@@ -161,11 +192,20 @@ class OracleThompson(Learning):
         B, with orthonormal columns.
     scale : float
         How many times the posterior's standard deviation the draws have.
+    draws : int
+        How many draws a decision is made from where its probabilities are asked for.
+    floor : float
+        The least probability of every arm on offer.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     basis: Array
     _: KW_ONLY
     scale: float = 1.0
+    draws: int = 64
+    floor: float = 0.0
+    prompt: bool | None = None
 
     schedule = Geometric()
     memory = "all"
@@ -178,17 +218,18 @@ class OracleThompson(Learning):
     @cached_property
     def rule(self) -> Thompson:
         """Thompson sampling at the scale."""
-        return Thompson(scale=self.scale)
+        return Thompson(scale=self.scale, draws=self.draws, floor=self.floor)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Shared(Learning):
     """What the shared policies have in common: the learned prior, and when and from what it is learned."""
 
     rank: int | str = "auto"
     _: KW_ONLY
     schedule: Schedule = field(default_factory=Geometric)
-    memory: str | float = "all"
+    memory: str | float | Fading = "all"
+    prompt: bool | None = None
 
     @cached_property
     def estimator(self) -> FactorPrior:
@@ -196,7 +237,7 @@ class _Shared(Learning):
         return FactorPrior(rank=self.rank)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SharedGreedy(_Shared):
     """Greedy play by the learned prior: every task learns from all others, as far as that helps.
 
@@ -208,15 +249,17 @@ class SharedGreedy(_Shared):
         How many directions tasks share; "auto" finds out.
     schedule : Schedule
         When to re-estimate.
-    memory : "all", "epoch" or float
+    memory : "all", "epoch", float or Fading
         What the estimate is made from: all rounds so far, the last block alone, or all with older
         rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     rule = Greedy()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SharedThompson(_Shared):
     """Thompson sampling from the learned prior's posterior, on finite sets and ellipsoids alike.
 
@@ -226,22 +269,30 @@ class SharedThompson(_Shared):
         How many directions tasks share; "auto" finds out.
     scale : float
         How many times the posterior's standard deviation the draws have.
+    draws : int
+        How many draws a decision is made from where its probabilities are asked for.
+    floor : float
+        The least probability of every arm on offer.
     schedule : Schedule
         When to re-estimate.
-    memory : "all", "epoch" or float
+    memory : "all", "epoch", float or Fading
         What the estimate is made from: all rounds so far, the last block alone, or all with older
         rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     scale: float = field(default=1.0, kw_only=True)
+    draws: int = field(default=64, kw_only=True)
+    floor: float = field(default=0.0, kw_only=True)
 
     @cached_property
     def rule(self) -> Thompson:
         """Thompson sampling at the scale."""
-        return Thompson(scale=self.scale)
+        return Thompson(scale=self.scale, draws=self.draws, floor=self.floor)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SharedUCB(_Shared):
     """Optimistic play by the learned prior's posterior, on finite action sets.
 
@@ -253,9 +304,11 @@ class SharedUCB(_Shared):
         How many standard deviations to be optimistic by.
     schedule : Schedule
         When to re-estimate.
-    memory : "all", "epoch" or float
+    memory : "all", "epoch", float or Fading
         What the estimate is made from: all rounds so far, the last block alone, or all with older
         rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
     scale: float = field(default=2.0, kw_only=True)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from posse.core.actions import Actions, FiniteSets, choose_best
 from posse.core.estimate import Estimate
-from posse.numerics.checks import Array, check_number
+from posse.core.posterior import Beliefs
+from posse.numerics.checks import Array, BoolArray, IntArray, check_integer, check_number
+from posse.policies.chances import check_floor, sampled_chances, upper_chances
 
 # Parameters are drawn for as many rounds at once as have about this many values.
 DRAWN_VALUES = 2**22
@@ -24,6 +26,12 @@ class Greedy:
         """Return argmax <x, theta_t>."""
         return actions.argmax(estimate.theta, rng)
 
+    def chances(
+        self, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray, rng: np.random.Generator
+    ) -> Array:
+        """Return equal probabilities for the best arms (m, K) of some tasks, 0 for all others."""
+        return _upper(0.0, beliefs, tasks, arms, available)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Thompson:
@@ -33,21 +41,32 @@ class Thompson:
     ----------
     scale : float
         How many times the posterior's standard deviation the draws have: 0 is `Greedy`.
+    draws : int
+        How many draws a decision is made from where its probabilities are asked for: with s the share of
+        draws that an arm wins, p = f + (1 - K f) s, and the arm is drawn from p. So p is exact, and with
+        f = 0 the law is that of a single draw, whatever their number.
+    floor : float
+        f, the least probability of every arm on offer.
 
     Examples
     --------
     >>> from posse import FiniteActions
-    >>> sure = Estimate(np.zeros((1, 2)), find_root=lambda: np.diag([0.0, 5.0])[None])
+    >>> from posse.core.posterior import KnownPosterior
+    >>> sure = Estimate(np.zeros((1, 2)), posterior=KnownPosterior(np.diag([0.0, 5.0])[None]))
     >>> offered = FiniteActions(np.array([[[[1.0, 0.0], [0.0, 1.0]]]] * 8))
     >>> Thompson().choose(sure, offered, np.random.default_rng(0)).ravel()
     array([0, 1, 1, 1, 0, 1, 0, 0])
     """
 
     scale: float = 1.0
+    draws: int = 64
+    floor: float = 0.0
     needs_covariance: ClassVar = True
 
     def __post_init__(self) -> None:
         check_number("`scale` of Thompson", self.scale, 0.0)
+        check_integer("`draws` of Thompson", self.draws, 1)
+        check_number("`floor` of Thompson", self.floor, 0.0, 1.0)
 
     def choose(self, estimate: Estimate, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
         """Draw theta and return argmax <x, theta_t>."""
@@ -57,8 +76,35 @@ class Thompson:
         choices = []
         for start in range(0, n_rounds, at_once):
             some = actions.rounds(start, min(start + at_once, n_rounds))
-            choices.append(some.argmax(self._draw(estimate, some.n_rounds, rng), rng))
+            best = some.argmax(self._draw(estimate, some.n_rounds, rng), rng)
+            choices.append(best if self.floor == 0.0 else self._explored(best, some, rng))
         return np.concatenate(choices)
+
+    def chances(
+        self, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray, rng: np.random.Generator
+    ) -> Array:
+        """Return f + (1 - K f) s for every arm (m, K) of some tasks, from draws made now."""
+        check_floor(self.floor, arms, available)
+        normal = rng.standard_normal((len(arms), arms.shape[2], self.draws))
+        chances = np.empty(arms.shape[:2])
+        sampled_chances(*beliefs, self.scale, self.floor, tasks, arms, available, normal, chances)
+        return chances
+
+    def _explored(self, best: NDArray[Any], actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
+        """Replace choices by uniform ones, with probability K f."""
+        if not isinstance(actions, FiniteSets):
+            raise ValueError(
+                f"`floor` of Thompson must be 0 where actions are not a list. Got {self.floor}, and "
+                f"{type(actions).__name__}."
+            )
+        n_arms = actions.shape[2] if actions.available is None else actions.available.sum(axis=2)
+        if np.max(n_arms) * self.floor > 1.0:
+            raise ValueError(
+                f"`floor` of Thompson must be at most 1 / K for K = {np.max(n_arms)} arms on offer. "
+                f"Got {self.floor}."
+            )
+        any_arm = actions.argmax(np.zeros((actions.shape[1], actions.shape[3])), rng)
+        return np.where(rng.random(best.shape) < n_arms * self.floor, any_arm, best)
 
     def _draw(self, estimate: Estimate, n_rounds: int, rng: np.random.Generator) -> Array:
         n_tasks, _, width = estimate.root.shape
@@ -79,7 +125,9 @@ class UCB:
     Examples
     --------
     >>> from posse import FiniteActions
-    >>> unsure = Estimate(np.array([[1.0, 0.0]]), find_root=lambda: np.diag([0.1, 2.0])[None])
+    >>> from posse.core.posterior import KnownPosterior
+    >>> posterior = KnownPosterior(np.diag([0.1, 2.0])[None])
+    >>> unsure = Estimate(np.array([[1.0, 0.0]]), posterior=posterior)
     >>> offered = FiniteActions(np.array([[[[1.0, 0.0], [0.0, 1.0]]]]))
     >>> UCB(scale=1.0).choose(unsure, offered, np.random.default_rng(0))
     array([[1]])
@@ -98,3 +146,15 @@ class UCB:
                 f"UCB plays finite action sets; Thompson plays all kinds. Got {type(actions).__name__}."
             )
         return choose_best(actions.scores(estimate.theta) + self.scale * actions.lengths(estimate.root), rng)
+
+    def chances(
+        self, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray, rng: np.random.Generator
+    ) -> Array:
+        """Return equal probabilities for the arms (m, K) of the largest bound of some tasks, 0 for others."""
+        return _upper(self.scale, beliefs, tasks, arms, available)
+
+
+def _upper(scale: float, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray) -> Array:
+    chances = np.empty(arms.shape[:2])
+    upper_chances(*beliefs, scale, tasks, arms, available, chances)
+    return chances

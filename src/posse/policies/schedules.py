@@ -1,9 +1,14 @@
-"""When to re-estimate: a horizon is cut into blocks, and a policy learns at the end of each."""
+"""When to re-estimate: a clock of rounds says when the next update is due.
+
+A schedule whose updates depend on the last round cannot say it without a horizon; it says that, instead.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from posse.numerics.checks import check_integer, check_number
 
@@ -19,6 +24,8 @@ class DoublyExponential:
     >>> DoublyExponential().blocks(10_000)
     (100, 900, 2162, 6838)
     """
+
+    needs_horizon: ClassVar = True
 
     def blocks(self, horizon: int) -> tuple[int, ...]:
         """Return the epochs' lengths."""
@@ -52,15 +59,13 @@ class Geometric:
         check_integer("`first` of Geometric", self.first, 1)
         check_number("`ratio` of Geometric", self.ratio, 1.0, open_low=True)
 
+    def next_after(self, clock: float) -> float:
+        """Return the round after which the next update is due, the last one being made at `clock`."""
+        return self.first if clock < self.first else max(clock + 1, math.ceil(clock * self.ratio))
+
     def blocks(self, horizon: int) -> tuple[int, ...]:
         """Return the blocks' lengths."""
-        check_integer("`horizon`", horizon, 1)
-        ends = []
-        end = self.first
-        while end < horizon:
-            ends.append(end)
-            end = max(end + 1, math.ceil(end * self.ratio))
-        return _lengths([*ends, horizon])
+        return _blocks(self.next_after, horizon)
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,13 @@ class Every:
     def __post_init__(self) -> None:
         check_integer("`rounds` of Every", self.rounds, 1)
 
+    def next_after(self, clock: float) -> float:
+        """Return the round after which the next update is due, the last one being made at `clock`."""
+        return (math.floor(clock / self.rounds) + 1) * self.rounds
+
     def blocks(self, horizon: int) -> tuple[int, ...]:
         """Return the blocks' lengths."""
-        check_integer("`horizon`", horizon, 1)
-        return _lengths([*range(self.rounds, horizon, self.rounds), horizon])
+        return _blocks(self.next_after, horizon)
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,22 @@ class At:
         for number in self.rounds:
             check_integer("`rounds` of At", number, 1)
 
+    def next_after(self, clock: float) -> float:
+        """Return the first of the listed rounds after `clock`; infinity if there is none."""
+        return min((number for number in self.rounds if number > clock), default=math.inf)
+
     def blocks(self, horizon: int) -> tuple[int, ...]:
         """Return the blocks' lengths."""
-        check_integer("`horizon`", horizon, 1)
-        return _lengths(sorted({*(number for number in self.rounds if number < horizon), horizon}))
+        return _blocks(self.next_after, horizon)
+
+
+def _blocks(next_after: Callable[[float], float], horizon: int) -> tuple[int, ...]:
+    """Cut a horizon where updates are due."""
+    check_integer("`horizon`", horizon, 1)
+    ends: list[int] = []
+    while (end := next_after(ends[-1] if ends else 0)) < horizon:
+        ends.append(int(end))
+    return _lengths([*ends, horizon])
 
 
 def _lengths(ends: list[int]) -> tuple[int, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -17,7 +17,8 @@ from posse.estimators.factor_prior.ranks import learn_prior
 from posse.estimators.factor_prior.search import Found
 from posse.estimators.factor_prior.units import Units
 from posse.estimators.gaussian_prior import GaussianPrior
-from posse.numerics.checks import Array, check_choice, check_finite, check_integer, check_number
+from posse.estimators.statistics_checks import check_statistics
+from posse.numerics.checks import Array, check_choice, check_integer, check_number
 from posse.numerics.linalg import WIDE
 
 
@@ -134,7 +135,13 @@ class FactorPrior:
             check_number("`degrees` of FactorPrior", self.degrees, 0.0, open_low=True)
 
     def fit(self, statistics: GramStatistics) -> FactorEstimate:
-        """Learn the prior and estimate theta of every task; without any data the prior is N(0, I)."""
+        """Learn the prior and estimate theta of every task; without any data the prior is N(0, I).
+
+        Warns
+        -----
+        NoDataWarning
+            If there is not a single row.
+        """
         return self._fit(statistics, None)
 
     def refit(
@@ -142,14 +149,18 @@ class FactorPrior:
     ) -> FactorEstimate:
         """Learn from new statistics, starting from what an earlier fit to the same tasks found.
 
-        With 256 features or more it takes a few steps and no more; the certificate says if they were enough.
+        Tasks that were added since stand at the end of the statistics. With 256 features or more it takes
+        a few steps and no more; the certificate says if they were enough.
         """
         known = previous.model if isinstance(previous, FactorEstimate) else None
-        if known is not None and (len(known.log_scales), len(known.mean)) != statistics.moment.shape:
-            raise ValueError(
-                f"a refit must be to the same tasks and features, {statistics.moment.shape}. "
-                f"Got an estimate of {(len(known.log_scales), len(known.mean))}."
-            )
+        if known is not None:
+            n_new = statistics.n_tasks - len(known.log_scales)
+            if len(known.mean) != statistics.dim or n_new < 0:
+                raise ValueError(
+                    f"a refit must be to the same features, and tasks or more, {statistics.moment.shape}. "
+                    f"Got an estimate of {(len(known.log_scales), len(known.mean))}."
+                )
+            known = replace(known, log_scales=np.append(known.log_scales, np.zeros(n_new)))
         return self._fit(statistics, known)
 
     def _fit(self, statistics: GramStatistics, known: FactorModel | None) -> FactorEstimate:
@@ -157,7 +168,7 @@ class FactorPrior:
         if not isinstance(self.rank, str):
             most = f"min(dim={dim}, n_tasks={n_tasks})"
             check_integer("`rank` of FactorPrior", self.rank, 0, min(dim, n_tasks), high_name=most)
-        _check_statistics(statistics)
+        check_statistics(statistics, "FactorPrior")
         if not (statistics.square.any() and statistics.gram.any()):
             return _nothing_learned(statistics)
         units = Units.of(statistics)
@@ -181,28 +192,18 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _check_statistics(statistics: GramStatistics) -> None:
-    for name in ("gram", "moment", "square", "count"):
-        values = getattr(statistics, name)
-        if not np.isfinite(values.sum()):
-            check_finite(f"`{name}` of GramStatistics", values)
-    least = float(statistics.count.min())
-    if least < 0 or (statistics.square[statistics.count == 0] != 0).any():
-        raise ValueError(f"`count` of GramStatistics must be positive where there are data. Got {least:g}.")
-
-
 def _estimate(evidence: FactorEvidence, found: Found, units: Units) -> FactorEstimate:
     model = found.model
     solved = evidence.solve(model)
     noise = evidence.noise(solved)
     ratio = float(np.exp(model.log_ratio))
     basis, strengths, _ = np.linalg.svd(model.factors, full_matrices=False)
-    posterior = FactorPosterior.of(evidence, model, solved)
+    posterior = FactorPosterior.of(evidence, model, solved, units)
     return FactorEstimate(
         theta=units.size * evidence.means(model, solved),
         basis=basis,
         certificate=Certificate(found.deviance, found.slope, found.n_iter, found.converged),
-        find_root=partial(_root, posterior, units.size),
+        posterior=posterior,
         spectrum=units.size**2 * noise * (strengths**2 + ratio),
         outside=units.size**2 * noise * ratio,
         mean=units.size * model.mean,
@@ -213,10 +214,6 @@ def _estimate(evidence: FactorEvidence, found: Found, units: Units) -> FactorEst
     )
 
 
-def _root(posterior: FactorPosterior, size: float) -> Array:
-    return size * posterior.roots()
-
-
 def _nothing_learned(statistics: GramStatistics) -> FactorEstimate:
     """Return the posterior under N(0, I): there were no rewards, or they and the features tell nothing."""
     n_tasks, dim = statistics.n_tasks, statistics.dim
@@ -224,7 +221,7 @@ def _nothing_learned(statistics: GramStatistics) -> FactorEstimate:
     return FactorEstimate(
         theta=estimate.theta,
         basis=np.zeros((dim, 0)),
-        find_root=estimate.find_root,
+        posterior=estimate.posterior,
         spectrum=np.zeros(0),
         outside=1.0,
         mean=np.zeros(dim),

@@ -13,6 +13,8 @@ from posse.estimators.noise import PSEUDO_REWARDS, noise_variance
 from posse.numerics.checks import Array
 from posse.numerics.linalg import LARGEST_SMALL, MANY_SMALL, RANK_TOLERANCE, chunks
 
+# Eigenvalues of X'X that are negative by more than this share of the largest are not rounding.
+NEGATIVE = 1e-6
 # The curvature along the scales is a difference of slopes this far apart, on either side.
 SCALE_STEP = 1e-3
 
@@ -121,6 +123,10 @@ class FactorEvidence:
                 values[tasks], vectors[tasks] = np.linalg.eigh(gram)
             else:
                 values[tasks, last], vectors[tasks, live, last] = np.linalg.eigh(gram[:, live[:, None], live])
+        if values.min() < -NEGATIVE * max(float(values.max()), np.finfo(float).tiny):
+            raise ValueError(
+                f"`gram` of GramStatistics must have no negative eigenvalue. Got {values.min():.6g}."
+            )
         np.maximum(values, 0.0, out=values)
         seen = values > RANK_TOLERANCE * values.max(axis=1, keepdims=True)
         first = self.dim - max(1, int(seen.sum(axis=1).max()))

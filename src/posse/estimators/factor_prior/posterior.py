@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, Solved
+from posse.estimators.factor_prior.units import Units
 from posse.numerics.checks import Array
 from posse.numerics.linalg import chunks, inverse_root, triangular_root
 
@@ -33,6 +35,8 @@ class FactorPosterior:
         Its eigenvectors.
     weights : (T, k)
         The tasks' coordinates in F.
+    units : Units
+        Those of the statistics and the model.
     """
 
     statistics: GramStatistics
@@ -43,12 +47,27 @@ class FactorPosterior:
     between: Array
     pooled: Array
     axes: Array
+    units: Units
 
     @classmethod
-    def of(cls, evidence: FactorEvidence, model: FactorModel, solved: Solved) -> FactorPosterior:
-        """Return the posterior under a model."""
+    def of(
+        cls, evidence: FactorEvidence, model: FactorModel, solved: Solved, units: Units
+    ) -> FactorPosterior:
+        """Return the posterior under a model, both in some units."""
         noise, information = evidence.noise(solved), evidence.information(model, solved)
-        return cls(evidence.statistics, model, noise, solved.weights, *information, *evidence.pooled)
+        return cls(evidence.statistics, model, noise, solved.weights, *information, *evidence.pooled, units)
+
+    def beliefs(self, theta: Array) -> Beliefs:
+        """Return the posteriors of all tasks, whose means theta (T, d) are known."""
+        noise = float(np.ldexp(self.noise, 2 * self.units.rewards))
+        return Beliefs.of(theta, self.roots() / np.sqrt(noise), np.full(len(theta), noise))
+
+    def newcomer(self) -> Beliefs:
+        """Return the prior of a task like most: N(mu, s2 (F F' + a I))."""
+        model, noise = self.units.model_out(self.model), float(np.ldexp(self.noise, 2 * self.units.rewards))
+        outside = np.sqrt(np.exp(model.log_ratio)) * np.eye(len(model.mean))
+        root = np.concatenate([model.factors, outside], axis=1)
+        return Beliefs.of(self.units.size * self.model.mean[None], root[None], np.full(1, noise))
 
     def roots(self) -> Array:
         """Return a root of each task's posterior covariance, (T, d, m): independent parts, side by side.
@@ -66,7 +85,7 @@ class FactorPosterior:
         for tasks in chunks(n_tasks, dim):
             parts = np.concatenate([self._own_roots(tasks), self._factor_roots(tasks)], axis=2)
             roots[tasks] = triangular_root(parts) if many else parts
-        return roots
+        return self.units.size * roots
 
     def _own_roots(self, tasks: slice) -> Array:
         gram, scales = self.statistics.gram[tasks], np.exp(self.model.log_scales[tasks])[:, None, None]

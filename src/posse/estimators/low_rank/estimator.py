@@ -15,6 +15,7 @@ from posse.estimators.low_rank.coordinates import graded_qr, low_rank_factors, p
 from posse.estimators.low_rank.newton import Minimum, SubspaceProblem, apply, descend, evaluate
 from posse.estimators.low_rank.starts import SCREEN_TOL, STAGE_TOL, follow, search
 from posse.estimators.ridge import Ridge
+from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, IntArray, check_integer, check_number
 from posse.numerics.linalg import PIVOT_TOLERANCE, RANK_TOLERANCE, WIDE, chunks
 
@@ -101,7 +102,10 @@ class LowRank:
         -----
         ConvergenceWarning
             If the gradient did not vanish; the certificate then says `converged=False`.
+        NoDataWarning
+            If there is not a single row.
         """
+        check_statistics(statistics, "LowRank")
         n_tasks, dim = statistics.moment.shape
         most = f"min(dim={dim}, n_tasks={n_tasks})"
         check_integer("`rank` of LowRank", self.rank, 1, min(dim, n_tasks), high_name=most)

@@ -1,0 +1,181 @@
+"""What learning is, whoever drives it: a policy, its state, what it has not learned from yet, and a clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from posse.core.protocols import Anytime, MovesAtOnce, Policy
+from posse.numerics.checks import check_integer
+
+
+@dataclass(frozen=True)
+class Job:
+    """An update that can be made anywhere: in a thread, in another process, later.
+
+    Attributes
+    ----------
+    policy : Policy
+    state : object
+        What the policy knew when the job began.
+    summary : Summary
+        What it is to learn from.
+    """
+
+    policy: Policy
+    state: Any
+    summary: Any
+
+    def run(self) -> Any:
+        """Return the state after the update."""
+        return self.policy.update(self.state, self.summary)
+
+
+class Episode:
+    """A policy that learns from summaries, as they come.
+
+    A driver absorbs summaries and updates where that is due. Where an update takes long it is begun, run
+    elsewhere and adopted; what is absorbed in between is kept for the next one.
+
+    Parameters
+    ----------
+    policy : Policy
+    n_tasks, dim : int
+        T and d.
+    horizon : int, optional
+        N, the number of rounds, if it is known. Policies whose schedule depends on it cannot do without.
+    prompt : bool
+        Whether what is absorbed moves the state at once, for a policy that can; see `MovesAtOnce`.
+    state : object, optional
+        What the policy knows already; by default what it knows before the first round.
+
+    Attributes
+    ----------
+    state : object
+        What the policy plays by.
+    pending : Summary or None
+        What it has not learned from yet.
+    clock : float
+        Rounds so far.
+    due_at : float
+        The reading of the clock at which the next update is due; infinity for never.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posse import GramStatistics, IndependentGreedy
+    >>> episode = Episode(IndependentGreedy(), n_tasks=1, dim=1)
+    >>> rounds = GramStatistics.of(np.ones((5, 1, 1)), np.full((5, 1), 2.0))
+    >>> episode.absorb(rounds, clock=5)
+    >>> episode.due
+    True
+    >>> episode.update()
+    >>> episode.due, episode.due_at
+    (False, 6)
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        n_tasks: int,
+        dim: int,
+        horizon: int | None = None,
+        prompt: bool = False,
+        state: Any = None,
+    ) -> None:
+        self.policy = policy
+        self._ends: Iterator[int] | None = None
+        if horizon is not None:
+            self._ends = accumulate(check_blocks(policy, horizon, n_tasks, dim))
+        self.clock = 0.0
+        self.due_at = self._next_due()
+        self.state = policy.init(n_tasks, dim) if state is None else state
+        self.pending: Any = None
+        self._begun: Job | None = None
+        self.prompt = prompt
+
+    def absorb(self, summary: Any, clock: float) -> None:
+        """Keep a summary of further rounds, after which the clock stands at `clock`."""
+        self.pending = summary if self.pending is None else self.pending + summary
+        if self.prompt:
+            self.state = self._mover.move(self.state, summary)
+        self.clock = clock
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to update, and no update is under way."""
+        return self.clock >= self.due_at and self._begun is None
+
+    def begin(self) -> Job:
+        """Return the update from all that is pending; what is absorbed from now on is kept apart."""
+        if self._begun is not None:
+            raise ValueError(
+                "an update must be adopted or cancelled before another begins. Got one under way."
+            )
+        if self.pending is None:
+            raise ValueError("an update must have something to learn from. Got nothing since the last one.")
+        self._begun, self.pending = Job(self.policy, self.state, self.pending), None
+        return self._begun
+
+    def adopt(self, state: Any) -> None:
+        """Play by the state that the update under way has led to, moved by what was absorbed meanwhile."""
+        if self._begun is None:
+            raise ValueError("a state must come from an update that was begun. Got one without.")
+        self._begun = None
+        self.state = state
+        if self.prompt and self.pending is not None:
+            self.state = self._mover.move(state, self.pending)
+        self.due_at = self._next_due()
+
+    def cancel(self) -> None:
+        """Give up the update under way; what it was to learn from is pending again."""
+        if self._begun is not None:
+            summary, self._begun = self._begun.summary, None
+            self.pending = summary if self.pending is None else summary + self.pending
+
+    def update(self) -> None:
+        """Learn from all that is pending, now."""
+        self.adopt(self.begin().run())
+
+    @property
+    def unlearned(self) -> list[Any]:
+        """Summaries that the state has not learned from, the latest first."""
+        begun = None if self._begun is None else self._begun.summary
+        return [summary for summary in (self.pending, begun) if summary is not None]
+
+    @property
+    def _mover(self) -> MovesAtOnce:
+        assert isinstance(self.policy, MovesAtOnce)
+        return self.policy
+
+    def _next_due(self) -> float:
+        if self._ends is not None:
+            return next((end for end in self._ends if end > self.clock), math.inf)
+        return anytime(self.policy).next_after(self.clock)
+
+
+def anytime(policy: Policy) -> Anytime:
+    """Return what says when updates of a policy are due without a horizon, or why nothing does.
+
+    That is its schedule, or the policy itself.
+    """
+    schedule = getattr(policy, "schedule", policy)
+    if not isinstance(schedule, Anytime):
+        raise ValueError(
+            "a policy must say when to update next if nobody knows the last round. "
+            f"Got {policy!r}, and {type(schedule).__name__} needs a horizon."
+        )
+    return schedule
+
+
+def check_blocks(policy: Policy, horizon: int, n_tasks: int, dim: int) -> tuple[int, ...]:
+    """Return the blocks of a policy, if they are positive and add up to the horizon."""
+    check_integer("`horizon`", horizon, 1)
+    blocks = policy.blocks(horizon, n_tasks, dim)
+    if sum(blocks) != horizon or min(blocks) < 1:
+        raise ValueError(f"blocks of {policy!r} must be positive and add up to {horizon}. Got {blocks}.")
+    return blocks

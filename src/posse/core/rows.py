@@ -1,0 +1,272 @@
+"""Rows that wait to be learned from, in arrays with room to grow, and the loops over single rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from posse.core.fading import Fading, FadingStatistics, faded
+from posse.core.posterior import Beliefs
+from posse.core.statistics import GramStatistics
+from posse.numerics.checks import Array, BoolArray, IntArray
+from posse.numerics.compiled import compiled
+
+# What is wrong with a row, as `absorb_rows` says it.
+WRONG = {1: "`features` of rows must be finite", 2: "`rewards` of rows must be finite"}
+WRONG[3] = "`weights` of rows must be finite and not negative"
+# Rows weigh more and more where older ones fade by the clock; beyond this all are weighed anew.
+LARGEST_WEIGHT = 1e100
+
+
+class PendingRows:
+    """The summary of rows since the last update, made row by row, in place.
+
+    Parameters
+    ----------
+    kind : GramStatistics or Fading
+        How rows are summarised.
+    n_tasks, dim : int
+        T and d.
+
+    Attributes
+    ----------
+    seen : (T,)
+        Rows of each task, in all.
+    n_rows, n_seen : int
+        Rows in all, and tasks that have been seen.
+    waiting : bool
+        Whether there are rows since the last update.
+    elapsed : float
+        Rounds of the clock since then, if older rows fade by it: a row is added at factor^-elapsed.
+    """
+
+    def __init__(self, kind: Any, n_tasks: int, dim: int) -> None:
+        self.fading = kind if isinstance(kind, Fading) else None
+        self.dim, self.room = dim, n_tasks
+        self.seen = np.zeros(n_tasks)
+        self.n_rows = self.n_seen = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        room, dim = self.room, self.dim
+        self.gram, self.moment = np.zeros((room, dim, dim)), np.zeros((room, dim))
+        self.square, self.count, self.fade = np.zeros(room), np.zeros(room), np.ones(room)
+        self.elapsed, self.waiting = 0.0, False
+
+    def grow(self, room: int) -> None:
+        """Make room for more tasks."""
+        missing = room - self.room
+        if missing > 0:
+            for name in ("gram", "moment", "square", "count", "fade", "seen"):
+                part = getattr(self, name)
+                fill = np.ones if name == "fade" else np.zeros
+                setattr(self, name, np.concatenate([part, fill((missing, *part.shape[1:]))]))
+            self.room = room
+
+    def add(self, tasks: IntArray, x: Array, y: Array, weights: Array, beliefs: Beliefs | None) -> None:
+        """Add rows, and move the beliefs of their tasks by them; nothing changes if a row is wrong."""
+        by_clock = self.fading is not None and self.fading.by == "clock"
+        own = self.fading.factor if self.fading is not None and not by_clock else 1.0
+        clock = self.fading.factor if self.fading is not None and by_clock else 1.0
+        if beliefs is None:
+            beliefs = NO_BELIEFS
+        wrong, row, self.n_seen, self.elapsed = absorb_rows(
+            tasks,
+            x,
+            y,
+            weights,
+            own,
+            clock,
+            self.elapsed,
+            self.n_seen,
+            self.gram,
+            self.moment,
+            self.square,
+            self.count,
+            self.fade,
+            self.seen,
+            beliefs.theta,
+            beliefs.root,
+        )
+        if wrong:
+            found = {1: x[row], 2: y[row], 3: weights[row]}[wrong]
+            raise ValueError(f"{WRONG[wrong]}. Got {found} in row {row}.")
+        self.n_rows += len(tasks)
+        self.waiting = True
+        if clock < 1.0 and clock**-self.elapsed > LARGEST_WEIGHT:
+            self._weigh_anew()
+
+    def _weigh_anew(self) -> None:
+        """Let the last row weigh 1, where older ones fade by the clock."""
+        assert self.fading is not None
+        left = self.fading.factor**self.elapsed
+        for part in (self.gram, self.moment, self.square, self.count, self.fade):
+            part *= left
+        self.elapsed = 0.0
+
+    def summary(self, n_tasks: int) -> GramStatistics:
+        """Return the statistics of the rows of the first tasks; later rows do not change them."""
+        if self.elapsed > 0.0:
+            self._weigh_anew()
+        return self.as_they_are(n_tasks)
+
+    def as_they_are(self, n_tasks: int) -> GramStatistics:
+        """Return the statistics of the rows of the first tasks, as of the time when `elapsed` was 0."""
+        parts = (self.gram, self.moment, self.square, self.count)
+        found = GramStatistics(*(part[:n_tasks].copy() for part in parts))
+        return found if self.fading is None else faded(found, self.fade[:n_tasks].copy())
+
+    def take(self, n_tasks: int) -> GramStatistics:
+        """Return the statistics of the rows of the first tasks, and forget the rows."""
+        summary = self.summary(n_tasks)
+        self._clear()
+        return summary
+
+    def resume(self, summary: GramStatistics, elapsed: float, seen: Array) -> None:
+        """Go on from what `as_they_are` gave, `elapsed` and `seen`."""
+        self.gram, self.moment = summary.gram.copy(), summary.moment.copy()
+        self.square, self.count = summary.square.copy(), summary.count.copy()
+        if isinstance(summary, FadingStatistics):
+            self.fade = summary.fade.copy()
+        self.seen, self.elapsed, self.waiting = seen.copy(), elapsed, bool(summary.count.any())
+        self.n_rows, self.n_seen = int(seen.sum()), int((seen > 0).sum())
+
+
+NO_BELIEFS = Beliefs(np.zeros((0, 0)), np.zeros((0, 0, 0)), np.zeros(0))
+
+
+@compiled
+def find_unknown(tasks: IntArray, retired: BoolArray, n_tasks: int) -> int:
+    """Return the first place of tasks (m,) that holds no number of a task that is served; -1 for none."""
+    for n in range(len(tasks)):
+        if tasks[n] < 0 or tasks[n] >= n_tasks or retired[tasks[n]]:
+            return n
+    return -1
+
+
+@compiled
+def draw_arms(chances: Array, uniform: Array, arm: IntArray) -> int:
+    """Fill `arm` (m,) with draws by probabilities (m, K) and numbers uniform in [0, 1[, (m,).
+
+    Returns the first row without a probability above 0 or with one that is not a number; -1 for none.
+    """
+    n_rows, n_arms = chances.shape
+    for n in range(n_rows):
+        total, chosen = 0.0, -1
+        for k in range(n_arms):
+            if np.isnan(chances[n, k]):
+                return n
+            if chances[n, k] > 0.0 and (chosen < 0 or uniform[n] >= total):
+                chosen = k
+            total += chances[n, k]
+        if chosen < 0:
+            return n
+        arm[n] = chosen
+    return -1
+
+
+@compiled
+def absorb_rows(
+    tasks: IntArray,
+    features: Array,
+    rewards: Array,
+    weights: Array,
+    own: float,
+    clock: float,
+    elapsed: float,
+    n_seen: int,
+    gram: Array,
+    moment: Array,
+    square: Array,
+    count: Array,
+    fade: Array,
+    seen: Array,
+    theta: Array,
+    root: Array,
+) -> tuple[int, int, int, float]:
+    """Add rows to the statistics of their tasks, and move what is believed of these by each of them.
+
+    Parameters
+    ----------
+    tasks : (m,)
+    features : (m, d)
+    rewards, weights : (m,)
+    own, clock : float
+        What is left of a task's older rows after a row of its own, and of all older rows after a round of
+        the clock; 1 for all.
+    elapsed : float
+        Rounds of the clock since the statistics were cleared: a row counts clock^-elapsed.
+    n_seen : int
+        Tasks that have been seen.
+    gram, moment, square, count, fade, seen : (T, d, d), (T, d), (T,), (T,), (T,), (T,)
+        Are added to.
+    theta, root : (T, d), (T, d, d)
+        Beliefs, in units of the noise, or empty if they are to stay; see `condition_on_rows`.
+
+    Returns
+    -------
+    wrong, row : int
+        1 for features, 2 for rewards, 3 for weights that are wrong, in which row; nothing is done then.
+    n_seen : int
+    elapsed : float
+    """
+    n_rows, dim = features.shape
+    for n in range(n_rows):
+        if not (np.isfinite(weights[n]) and weights[n] >= 0.0):
+            return 3, n, n_seen, elapsed
+        if not np.isfinite(rewards[n]):
+            return 2, n, n_seen, elapsed
+        for i in range(dim):
+            if not np.isfinite(features[n, i]):
+                return 1, n, n_seen, elapsed
+    projected = np.empty(dim)
+    for n in range(n_rows):
+        t, y, weight = tasks[n], rewards[n], weights[n]
+        if seen[t] == 0.0:
+            n_seen += 1
+        seen[t] += 1.0
+        if clock < 1.0:
+            elapsed += 1.0 / n_seen
+        if weight == 0.0:
+            continue
+        if own < 1.0:
+            fade[t] *= own
+            square[t] *= own
+            count[t] *= own
+            for i in range(dim):
+                moment[t, i] *= own
+                for j in range(dim):
+                    gram[t, i, j] *= own
+        scale = weight * clock**-elapsed if clock < 1.0 else weight
+        square[t] += scale * y * y
+        count[t] += scale
+        for i in range(dim):
+            x = scale * features[n, i]
+            moment[t, i] += x * y
+            for j in range(dim):
+                gram[t, i, j] += x * features[n, j]
+        if len(theta) == 0:
+            continue
+        left = y
+        for j in range(dim):
+            projected[j] = 0.0
+        for i in range(dim):
+            x = features[n, i]
+            left -= x * theta[t, i]
+            for j in range(dim):
+                projected[j] += x * root[t, i, j]
+        length = 1.0 / weight
+        for j in range(dim):
+            length += projected[j] * projected[j]
+        gain = 1.0 / (length * (1.0 + np.sqrt(1.0 / (weight * length))))
+        step = left / length
+        for i in range(dim):
+            along = 0.0
+            for j in range(dim):
+                along += root[t, i, j] * projected[j]
+            theta[t, i] += step * along
+            along *= gain
+            for j in range(dim):
+                root[t, i, j] -= along * projected[j]
+    return 0, 0, n_seen, elapsed
