@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     from posse.core.actions import (
         FiniteActions as FiniteActions,
     )
+    from posse.core.codec import (
+        load as load,
+    )
+    from posse.core.codec import (
+        save as save,
+    )
     from posse.core.estimate import (
         Estimate as Estimate,
+    )
+    from posse.core.shipped import (
+        register as register,
     )
     from posse.core.statistics import (
         GramStatistics as GramStatistics,
@@ -140,7 +149,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "EllipsoidActions": "posse.core.actions",
     "FiniteActions": "posse.core.actions",
+    "load": "posse.core.codec",
+    "save": "posse.core.codec",
     "Estimate": "posse.core.estimate",
+    "register": "posse.core.shipped",
     "GramStatistics": "posse.core.statistics",
     "FactorPrior": "posse.estimators",
     "GaussianPrior": "posse.estimators",
@@ -222,7 +234,10 @@ __all__ = [
     "TaskSpectral",
     "Thompson",
     "Trace",
+    "load",
     "load_images",
+    "register",
+    "save",
     "simulate",
     "simulate_all",
 ]
