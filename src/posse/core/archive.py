@@ -150,5 +150,5 @@ def _check_head(stream: IO[bytes], name: str, member_bytes: int) -> None:
     claimed = len(start) + length + math.prod(shape) * int(head["dtype"][1:])
     # the largest array that NumPy can address: with a zero among its lengths, an array may claim any size
     widest = math.prod(max(1, size) for size in shape) * 8
-    if claimed != member_bytes or len(shape) > 32 or widest >= 2**63:
+    if claimed != member_bytes or len(shape) > 64 or widest >= 2**63:
         raise ValueError(f"{name!r} in it must take {member_bytes} bytes. Got a head for {claimed}: {shape}.")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from posse.core.archive import is_plain, read_archive, write_archive
 from posse.core.shipped import class_of, full_name, name_of, parts_of
+from posse.numerics.checks import check_integer
 
 # The number of the format that is written, and the highest that is read.
 FORMAT = 1
@@ -25,7 +26,7 @@ FORMAT = 1
 MOST_NESTING = 100
 # Integers beyond those of most readers of JSON are written as text.
 LARGEST_PLAIN = 2**63
-ADDRESS = re.compile(r"(\bat )?\b0x[0-9a-fA-F]+")
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 Tree = Any
 Arrays = dict[str, NDArray[Any]]
@@ -264,6 +265,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = 2**32) -> Any:
     OSError
         If it cannot be read.
     """
+    check_integer("`most_bytes` of load", most_bytes, 1)
     try:
         text, arrays = read_archive(Path(path), most_bytes)
         return decode(_tree_of(text), arrays)
@@ -339,8 +341,8 @@ def _describe_array(array: NDArray[Any], left: int) -> Tree:
     found = {"dtype": array.dtype.name, "shape": list(array.shape)}
     if array.dtype.hasobject:
         return {**found, "values": [_describe(item, left - 1) for item in array.ravel().tolist()]}
-    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return {**found, "sha256": hashlib.sha256(plain.reshape(-1).view(np.uint8).data).hexdigest()}
+    plain = np.asarray(array, dtype=array.dtype.newbyteorder("<"))
+    return {**found, "sha256": hashlib.sha256(plain.tobytes()).hexdigest()}
 
 
 def _describe_object(value: Any, left: int) -> Tree:
@@ -357,6 +359,6 @@ def _describe_object(value: Any, left: int) -> Tree:
 
 def _print(value: Any) -> str:
     try:
-        return ADDRESS.sub("0x", repr(value))
+        return ADDRESS.sub("", repr(value))
     except Exception:  # a foreign object may be in any state
         return f"<{full_name(type(value))}>"
