@@ -641,6 +641,21 @@ def test_files_of_another_kind_are_one_sentence(tmp_path: Path) -> None:
     refused(path, "'posse.json' in it must be stored or deflated")
 
 
+@pytest.mark.usefixtures("_forget")
+def test_whatever_a_constructor_raises_is_one_sentence(tmp_path: Path) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Picky:
+        def __post_init__(self) -> None:
+            raise MoodError
+
+    class MoodError(RuntimeError):
+        pass
+
+    register(Picky, name="picky")
+    path = written(tmp_path / "bad.posse", tree={"class": "picky", "fields": {}})
+    refused(path, r"`value` must have fields that picky takes. Got: MoodError$")
+
+
 def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.posse"
     with zipfile.ZipFile(path, "w") as archive:

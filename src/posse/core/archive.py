@@ -45,6 +45,11 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.str[1:] in DTYPES
 
 
+def in_a_line(error: Exception) -> str:
+    """Return what an error says in one line, or its name if it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def write_archive(path: Path, text: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write a text of ASCII and plain arrays, whole or not at all.
 
@@ -99,7 +104,7 @@ def read_archive(path: Path, most_bytes: int) -> tuple[bytes, dict[str, NDArray[
                 names = [member.filename for member in members if member.filename.endswith(ENDING)]
                 return text, {name.removesuffix(ENDING): _read_array(archive, name) for name in names}
         except BROKEN as error:
-            raise ValueError(f"it must be a zip archive that is whole. Got: {error}") from error
+            raise ValueError(f"it must be a zip archive that is whole. Got: {in_a_line(error)}") from error
 
 
 def _check_kinds(members: list[zipfile.ZipInfo]) -> None:

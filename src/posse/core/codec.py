@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.core.archive import is_plain, read_archive, write_archive
+from posse.core.archive import in_a_line, is_plain, read_archive, write_archive
 from posse.core.shipped import class_of, full_name, name_of, parts_of
 from posse.numerics.checks import check_integer
 
@@ -202,7 +202,7 @@ def _decode_object(name: Any, given: Any, where: str, left: int, arrays: Arrays)
     try:
         return cls(**values)
     except Exception as error:  # whatever a constructor does with fields that it was not made for
-        raise ValueError(f"`{where}` must have fields that {name} takes. Got: {error}") from error
+        raise ValueError(f"`{where}` must have fields that {name} takes. Got: {in_a_line(error)}") from error
 
 
 def _shortened(tree: Tree) -> str:
@@ -277,7 +277,7 @@ def _tree_of(text: bytes) -> Tree:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"posse.json in it must be JSON. Got: {error}.") from error
+        raise ValueError(f"posse.json in it must be JSON. Got: {in_a_line(error)}.") from error
     if type(document) is not dict or not {"format", "posse", "value"} <= set(document):
         raise ValueError(f"posse.json in it must hold format, posse and value. Got {_shortened(document)}.")
     number, writer = document["format"], document["posse"]
