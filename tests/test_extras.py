@@ -96,6 +96,7 @@ def test_what_needs_no_extra_works_without_any() -> None:
         ("import posse.lab.grid", (*REPORT, "typer", "scipy.stats", "scipy.optimize", "numba")),
         ("import posse.lab.experiment", (*REPORT, "typer", "scipy.stats", "scipy.optimize", "numba")),
         ("from posse import simulate", (*LAB, *REPORT, "numba")),
+        ("import posse.core.codec", (*LAB, *REPORT, "scipy", "numba", "posse.policies")),
         ("import posse.cli", ("numpy",)),
         ("import posse.lab.charts", REPORT),
     ],

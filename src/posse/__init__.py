@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from posse.core.actions import (
         FiniteActions as FiniteActions,
     )
+    from posse.core.codec import (
+        load as load,
+    )
+    from posse.core.codec import (
+        save as save,
+    )
     from posse.core.episode import (
         Episode as Episode,
     )
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
     )
     from posse.core.learner import (
         Learner as Learner,
+    )
+    from posse.core.shipped import (
+        register as register,
     )
     from posse.core.statistics import (
         GramStatistics as GramStatistics,
@@ -149,10 +158,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "EllipsoidActions": "posse.core.actions",
     "FiniteActions": "posse.core.actions",
+    "load": "posse.core.codec",
+    "save": "posse.core.codec",
     "Episode": "posse.core.episode",
     "Estimate": "posse.core.estimate",
     "Fading": "posse.core.fading",
     "Learner": "posse.core.learner",
+    "register": "posse.core.shipped",
     "GramStatistics": "posse.core.statistics",
     "FactorPrior": "posse.estimators",
     "GaussianPrior": "posse.estimators",
@@ -165,11 +177,9 @@ _HOMES = {
     "Trace": "posse.play",
     "simulate": "posse.play",
     "simulate_all": "posse.play",
-    "E2TC": "posse.policies",
-    "PEGE": "posse.policies",
-    "UCB": "posse.policies",
     "At": "posse.policies",
     "DoublyExponential": "posse.policies",
+    "E2TC": "posse.policies",
     "Every": "posse.policies",
     "Geometric": "posse.policies",
     "Greedy": "posse.policies",
@@ -182,11 +192,13 @@ _HOMES = {
     "OracleCommit": "posse.policies",
     "OracleGreedy": "posse.policies",
     "OracleThompson": "posse.policies",
+    "PEGE": "posse.policies",
     "Random": "posse.policies",
     "SharedGreedy": "posse.policies",
     "SharedThompson": "posse.policies",
     "SharedUCB": "posse.policies",
     "Thompson": "posse.policies",
+    "UCB": "posse.policies",
     "ClassPairs": "posse.problems",
     "EllipsoidProblem": "posse.problems",
     "GaussianProblem": "posse.problems",
@@ -237,7 +249,10 @@ __all__ = [
     "TaskSpectral",
     "Thompson",
     "Trace",
+    "load",
     "load_images",
+    "register",
+    "save",
     "simulate",
     "simulate_all",
 ]

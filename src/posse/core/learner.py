@@ -160,7 +160,7 @@ class Learner:
     @property
     def beliefs(self) -> Beliefs:
         """What is believed of every task now: a copy."""
-        return Beliefs(*(part[: self.n_tasks].copy() for part in self._beliefs))
+        return Beliefs(*(part[: self.n_tasks].copy() for part in self._beliefs.parts))
 
     def select(self, tasks: ArrayLike, arms: ArrayLike, available: ArrayLike | None = None) -> Choice:
         """Choose an arm for each of m rows, and say with which probabilities.
@@ -241,7 +241,7 @@ class Learner:
         self._keep(found, self.policy.newcomer(state))
         if self.prompt and self._pending.waiting:
             moved = self.beliefs.given(self._pending.summary(self.n_tasks))
-            for own, part in zip(self._beliefs, moved, strict=True):
+            for own, part in zip(self._beliefs.parts, moved.parts, strict=True):
                 own[: self.n_tasks] = part
 
     def cancel(self) -> None:
@@ -292,7 +292,7 @@ class Learner:
         return LearnerState(
             self.policy,
             self.state,
-            *self.beliefs,
+            *self.beliefs.parts,
             pending,
             self._pending.elapsed,
             self._pending.seen[:n_tasks].copy(),
@@ -323,15 +323,15 @@ class Learner:
 
     def beliefs_until(self, n_tasks: int) -> Beliefs:
         """Return what is believed of the first tasks: a view."""
-        return Beliefs(*(part[:n_tasks] for part in self._beliefs))
+        return Beliefs(*(part[:n_tasks] for part in self._beliefs.parts))
 
     def _keep(self, known: Beliefs, newcomer: Beliefs) -> None:
         """Put the beliefs of the first tasks into arrays with room to grow; all others are newcomers."""
         room = len(self._beliefs.theta)
         if room < self.n_tasks:
             room = max(LEAST_ROOM, 2 * room, self.n_tasks)
-        arrays = [np.empty((room, *part.shape[1:])) for part in known]
-        for array, part, new in zip(arrays, known, newcomer, strict=True):
+        arrays = [np.empty((room, *part.shape[1:])) for part in known.parts]
+        for array, part, new in zip(arrays, known.parts, newcomer.parts, strict=True):
             array[: len(part)] = part
             array[len(part) :] = new
         self._beliefs = Beliefs(*arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -47,7 +47,8 @@ class KnownPosterior:
         return self.known
 
 
-class Beliefs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Beliefs:
     """N(theta_t, s_t^2 R_t R_t') for every task, in noise of standard deviation s_t.
 
     R_t is in units of the noise, so that a reward moves theta_t whatever s_t is believed to be.
@@ -64,6 +65,11 @@ class Beliefs(NamedTuple):
     theta: Array
     root: Array
     deviation: Array
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """Theta, root and deviation."""
+        return self.theta, self.root, self.deviation
 
     @classmethod
     def of(cls, theta: Array, roots: Array, noise: Array) -> Beliefs:
@@ -91,10 +97,6 @@ class Beliefs(NamedTuple):
             left = statistics.moment[tasks] - np.matvec(gram, theta[tasks])
             theta[tasks] += np.matvec(root[tasks], np.vecmat(left, root[tasks]))
         return Beliefs(theta, root, self.deviation)
-
-    def estimate(self) -> tuple[Array, KnownPosterior]:
-        """Return the means and covariances in plain units, as an `Estimate` has them."""
-        return self.theta, KnownPosterior(self.deviation[:, None, None] * self.root)
 
 
 @compiled

@@ -264,7 +264,7 @@ class InBasis:
 
     def beliefs(self, theta: Array) -> Beliefs:
         """Return the posteriors of all tasks, whose means theta (T, d) are known."""
-        _, root, deviation = self.inner.beliefs(self.weights)
+        _, root, deviation = self.inner.beliefs(self.weights).parts
         return Beliefs.of(theta, self.basis @ root, deviation**2)
 
     def newcomer(self) -> Beliefs:

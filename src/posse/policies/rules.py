@@ -87,7 +87,7 @@ class Thompson:
         check_floor(self.floor, arms, available)
         normal = rng.standard_normal((len(arms), arms.shape[2], self.draws))
         chances = np.empty(arms.shape[:2])
-        sampled_chances(*beliefs, self.scale, self.floor, tasks, arms, available, normal, chances)
+        sampled_chances(*beliefs.parts, self.scale, self.floor, tasks, arms, available, normal, chances)
         return chances
 
     def _explored(self, best: NDArray[Any], actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
@@ -156,5 +156,5 @@ class UCB:
 
 def _upper(scale: float, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray) -> Array:
     chances = np.empty(arms.shape[:2])
-    upper_chances(*beliefs, scale, tasks, arms, available, chances)
+    upper_chances(*beliefs.parts, scale, tasks, arms, available, chances)
     return chances
