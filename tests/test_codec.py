@@ -882,8 +882,8 @@ GOLDEN_VALUES: dict[str, Any] = {
     ],
     "posteriors": [
         KnownPosterior(np.eye(2)[None]),
-        RidgePosterior(COUNTS, np.zeros((2, 2)), np.ones(2)),
-        InBasis(BASIS, np.zeros((2, 2)), RidgePosterior(COUNTS, np.zeros((2, 2)), np.ones(2))),
+        RidgePosterior(COUNTS, np.zeros((2, 2)), np.ones(2), 1.0),
+        InBasis(BASIS, np.zeros((2, 2)), RidgePosterior(COUNTS, np.zeros((2, 2)), np.ones(2), 1.0)),
         GaussianPosterior(np.eye(2), np.ones((2, 2, 2)), np.zeros(2), 0.5),
         Units(0, 3),
     ],

@@ -1,9 +1,10 @@
 """Everything public passes the public checks, and the checks notice what they are there to notice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from posse import (
     E2TC,
@@ -29,6 +30,7 @@ from posse import (
     Ridge,
     TaskSpectral,
 )
+from posse.core.errors import NoDataWarning
 from posse.core.protocols import Estimator, Problem
 from posse.lab.registry import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
 from posse.numerics.checks import Array, IntArray
@@ -241,3 +243,45 @@ def test_oracles_need_a_true_representation() -> None:
     for name in ("oracle-greedy", "oracle-commit"):
         with pytest.raises(ValueError, match="with a true representation"):
             build_policies((name,), problem, PolicyOptions(rank=1))
+
+
+LEARNERS = [Ridge(), Ridge(penalty=1.0), LowRank(rank=1), FactorPrior(), OracleBasis(basis=np.eye(3)[:, :1])]
+KNOWN = GaussianPrior(mean=np.zeros(3), covariance=np.eye(3), noise=1.0)
+
+
+@pytest.mark.parametrize("estimator", [*LEARNERS, KNOWN], ids=repr)
+def test_statistics_of_no_possible_rows_are_refused(estimator: Estimator) -> None:
+    rng = np.random.default_rng(0)
+    good = GramStatistics.of(rng.standard_normal((9, 4, 3)), rng.standard_normal((9, 4)))
+    for name in ("gram", "moment", "square", "count"):
+        for value in (np.nan, np.inf):
+            part = np.array(getattr(good, name))
+            part[(1,) + (0,) * (part.ndim - 1)] = value
+            with pytest.raises(ValueError, match=rf"must be finite\. Got {value} at index"):
+                estimator.fit(replace(good, **{name: part}))
+    with pytest.raises(ValueError, match=r"no negative entry on its diagonal\. Got -"):
+        estimator.fit(replace(good, gram=-good.gram))
+    with pytest.raises(ValueError, match=r"`square` of GramStatistics must not be negative\. Got -"):
+        estimator.fit(replace(good, square=-good.square))
+    with pytest.raises(ValueError, match=r"`count` of GramStatistics must not be negative\. Got -9"):
+        estimator.fit(replace(good, count=-good.count))
+    with pytest.raises(ValueError, match=r"`count` of GramStatistics must be positive where there are data"):
+        estimator.fit(replace(good, count=np.array([0.0, 9.0, 9.0, 9.0])))
+
+
+def test_an_indefinite_gram_matrix_is_refused_by_the_learned_prior() -> None:
+    gram = np.full((4, 3, 3), -0.9)
+    gram[:, range(3), range(3)] = 1.0
+    with pytest.raises(ValueError, match=r"no negative eigenvalue\. Got -0.8"):
+        FactorPrior().fit(GramStatistics(gram, np.ones((4, 3)), np.full(4, 9.0), np.full(4, 9.0)))
+
+
+@pytest.mark.parametrize("estimator", LEARNERS, ids=repr)
+def test_statistics_without_a_row_are_warned_of(estimator: Estimator) -> None:
+    with pytest.warns(NoDataWarning, match=r"Got none of 4 tasks: the estimate is what is best without data"):
+        estimate = estimator.fit(GramStatistics.zeros(4, 3))
+    assert_array_equal(estimate.theta, 0.0)
+
+
+def test_a_prior_that_is_known_needs_no_rows() -> None:
+    assert_array_equal(KNOWN.fit(GramStatistics.zeros(4, 3)).theta, 0.0)

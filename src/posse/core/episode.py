@@ -112,14 +112,18 @@ class Episode:
 
     def begin(self) -> Job:
         """Return the update from all that is pending; what is absorbed from now on is kept apart."""
-        if self._begun is not None:
-            raise ValueError(
-                "an update must be adopted or cancelled before another begins. Got one under way."
-            )
+        self.check_idle()
         if self.pending is None:
             raise ValueError("an update must have something to learn from. Got nothing since the last one.")
         self._begun, self.pending = Job(self.policy, self.state, self.pending), None
         return self._begun
+
+    def check_idle(self) -> None:
+        """Raise if an update is under way."""
+        if self._begun is not None:
+            raise ValueError(
+                "an update must be adopted or cancelled before another begins. Got one under way."
+            )
 
     def adopt(self, state: Any) -> None:
         """Play by the state that the update under way has led to, moved by what was absorbed meanwhile."""

@@ -227,6 +227,7 @@ class Learner:
         Decisions go on meanwhile, by what is known. Hand what `Job.run` returns to `adopt`.
         """
         episode = self._episode
+        episode.check_idle()
         if episode.pending is not None:
             episode.pending = episode.pending.padded(self.n_tasks)
         if self._pending.waiting:

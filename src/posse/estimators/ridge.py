@@ -11,7 +11,7 @@ from posse.core.estimate import Estimate
 from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
 from posse.estimators.noise import noise_variance
-from posse.estimators.ridge_evidence import likeliest_penalty
+from posse.estimators.ridge_evidence import NO_DATA, likeliest_penalty
 from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_array, check_choice, check_number, check_orthonormal
 from posse.numerics.compiled import compiled
@@ -93,8 +93,9 @@ class Ridge:
         """
         check_statistics(statistics, "Ridge")
         if not isinstance(self.penalty, str):
-            return _estimate(statistics, np.full(statistics.n_tasks, float(self.penalty)))
-        return _estimate(statistics, likeliest_penalty(statistics))
+            penalty = float(self.penalty)
+            return _estimate(statistics, np.full(statistics.n_tasks, penalty), penalty)
+        return _estimate(statistics, likeliest_penalty(statistics), NO_DATA)
 
     def refit(
         self, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
@@ -115,7 +116,7 @@ class Ridge:
             root = inverse_root(_shifted(statistics, penalties))
             inverse = np.asarray(root @ root.mT)  # symmetric, as updates need it; `inv` is not
             theta, age = np.asarray((inverse @ statistics.moment[:, :, None])[:, :, 0]), 0
-        posterior = RidgePosterior(statistics, theta, penalties)
+        posterior = RidgePosterior(statistics, theta, penalties, penalty)
         return RidgeEstimate(theta=theta, posterior=posterior, inverse=inverse, penalty=penalty, age=age)
 
     @property
@@ -124,10 +125,10 @@ class Ridge:
         return self.penalty != 0
 
 
-def _estimate(statistics: GramStatistics, penalties: Array) -> Estimate:
+def _estimate(statistics: GramStatistics, penalties: Array, without_data: float) -> Estimate:
     """Return the solutions for given penalties, and their covariances where there is a penalty."""
     theta = solve_symmetric(_shifted(statistics, penalties), statistics.moment)
-    posterior = RidgePosterior(statistics, theta, penalties) if penalties.all() else None
+    posterior = RidgePosterior(statistics, theta, penalties, without_data) if penalties.all() else None
     return Estimate(theta, posterior=posterior)
 
 
@@ -154,11 +155,14 @@ class RidgePosterior:
         The estimate.
     penalties : (T,)
         lambda_t, above 0.
+    without_data : float
+        The penalty of a task without data.
     """
 
     statistics: GramStatistics
     theta: Array
     penalties: Array
+    without_data: float
 
     @cached_property
     def noise(self) -> Array:
@@ -183,15 +187,13 @@ class RidgePosterior:
         return np.asarray(vectors * np.sqrt(shrunk)[:, None, :])
 
     def beliefs(self, theta: Array) -> Beliefs:
-        """Return the posteriors of all tasks; one without data starts in noise of variance 1."""
-        seen = self.statistics.count > 0
-        noise = np.where(seen, self.noise, 1.0)
-        return Beliefs.of(theta, self._roots(np.where(seen, 1.0, self.penalties)), noise)
+        """Return the posteriors of all tasks, whose means theta (T, d) are known."""
+        return Beliefs.of(theta, self._roots(np.ones(len(theta))), self.noise)
 
     def newcomer(self) -> Beliefs:
-        """Return N(0, I) in noise of variance 1: each task learns alone, so nothing is known of another."""
-        dim = self.statistics.dim
-        return Beliefs(np.zeros((1, dim)), np.eye(dim)[None], np.ones(1))
+        """Return N(0, I): each task learns alone, so nothing is known of another but the penalty."""
+        dim, penalty = self.statistics.dim, np.full(1, self.without_data)
+        return Beliefs.of(np.zeros((1, dim)), np.eye(dim)[None] / np.sqrt(penalty), penalty)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -268,8 +270,9 @@ class InBasis:
         return Beliefs.of(theta, self.basis @ root, deviation**2)
 
     def newcomer(self) -> Beliefs:
-        """Return N(0, B B') in noise of variance 1."""
-        return Beliefs.of(np.zeros((1, len(self.basis))), self.basis[None], np.ones(1))
+        """Return N(0, B B')."""
+        _, root, deviation = self.inner.newcomer().parts
+        return Beliefs.of(np.zeros((1, len(self.basis))), self.basis @ root, deviation**2)
 
 
 @compiled

@@ -11,12 +11,15 @@ from posse.numerics.compiled import compiled
 
 # Candidates for the learned penalty, as multiples of the mean eigenvalue of one round's x x'.
 PENALTY_GRID = np.logspace(-3, 5, 33)
+# The penalty of a task without data, before features and rewards have a scale.
+NO_DATA = 1.0
 
 
 def likeliest_penalty(statistics: GramStatistics) -> Array:
     """Return each task's penalty of largest likelihood, (T,).
 
-    Where penalties are equally likely, as they all are after a single round, the largest is taken.
+    Where penalties are equally likely, as they all are after a single round, the largest is taken; without
+    any data it is 1.
     """
     count = statistics.count
     trace = np.einsum("tii->t", statistics.gram)
@@ -31,7 +34,8 @@ def likeliest_penalty(statistics: GramStatistics) -> Array:
     lowest = deviance.min(axis=1, keepdims=True)
     tied = deviance <= lowest + 1e-9 * (1 + np.abs(lowest))
     best = tied.shape[1] - 1 - tied[:, ::-1].argmax(axis=1)
-    return np.take_along_axis(penalties, best[:, None], axis=1)[:, 0]
+    found = np.take_along_axis(penalties, best[:, None], axis=1)[:, 0]
+    return np.where(count > 0, found, NO_DATA)
 
 
 def tridiagonal(matrices: Array, vectors: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,35 @@
+"""Run all proofs whole, and store what they found with the date and the commit: `make prove`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from proofs import propensities
+
+PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {"propensities": propensities.prove}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Run the proofs that are named on the command line, or all."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+    for name in sys.argv[1:] or PROOFS:
+        clock = time.perf_counter()
+        found = PROOFS[name]()
+        when = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
+        result = {**when, "seconds": round(time.perf_counter() - clock), **found}
+        text = json.dumps(result, indent=2)
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        print(f"{name}: {text}")
+
+
+if __name__ == "__main__":
+    main()
