@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 OUT ?= results
 
-.PHONY: setup reproduce test lint docs numbers gallery bench bench-peers clean help
+.PHONY: setup reproduce test lint docs numbers gallery bench prove bench-peers clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ bench: setup     ## measure the simulator and the solvers, as ratios taken in on
 	$(BIN)/python -m pytest benchmarks -o python_files="bench_*.py" -p no:xdist --quiet \
 	    --benchmark-columns=median,iqr --benchmark-sort=fullname
 	$(BIN)/python -m benchmarks
+
+prove: setup     ## run the long proofs whole, and store what they found in proofs/results
+	$(BIN)/python -m proofs
 
 bench-peers: setup ## measure posse beside other bandit libraries, installed into .venv-peers (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import factor_prior, low_rank, simulation
+from benchmarks import factor_prior, learner, low_rank, simulation
 
 console = Console(width=140)
 app = typer.Typer(help=__doc__, invoke_without_command=True)
@@ -22,8 +22,15 @@ def everything(context: typer.Context) -> None:
         low_rank_wide()
         factor_prior_speed()
         factor_prior_scale()
+        decisions()
         memory()
         low_rank_quality()
+
+
+@app.command()
+def decisions(repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 5) -> None:
+    """Time single decisions and rewards of a Learner, for few tasks and for many."""
+    console.print(learner.decisions(repeats))
 
 
 @app.command()

@@ -64,7 +64,7 @@ CONTENDERS = (
         name="posse, task by task",
         library="posse",
         player="one_by_one",
-        plays="greedy ridge, 100 policies of one task",
+        plays="greedy ridge, one Learner, a call for each decision and each reward",
     ),
     Contender(
         name="posse, SharedGreedy",

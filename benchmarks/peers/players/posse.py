@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.peers.workload import Array, IntArray, OnePerTask, Player
-from posse import Every, FiniteActions, Geometric, LearningPolicy, Ridge, SharedGreedy
+from posse import Every, FiniteActions, Geometric, Learner, LearningPolicy, Ridge, SharedGreedy
 from posse.policies import Learning
 
 
@@ -31,16 +31,18 @@ class _OwnSchedule(_Policy):
 
 
 class _OneTask:
-    """One task through the same interface, with T = 1."""
+    """One task of a learner that serves all: a call for each decision, a call for each reward."""
 
-    def __init__(self, dim: int) -> None:
-        self._player = _Policy(_RIDGE, 1, dim)
+    def __init__(self, learner: Learner, task: int) -> None:
+        self._learner, self._task = learner, task
 
     def choose(self, arms: Array) -> IntArray:
-        return self._player.choose(arms[:, None])[:, 0]
+        return self._learner.select([self._task] * len(arms), arms).arm
 
     def learn(self, features: Array, rewards: Array) -> None:
-        self._player.learn(features[:, None], rewards[:, None])
+        self._learner.observe([self._task] * len(rewards), features, rewards)
+        if self._learner.due:
+            self._learner.update()
 
 
 _RIDGE = LearningPolicy(estimator=Ridge(penalty=1.0), schedule=Every(1))
@@ -51,7 +53,8 @@ def ridge(tasks: int, dim: int) -> Player:
 
 
 def one_by_one(tasks: int, dim: int) -> Player:
-    return OnePerTask(lambda task: _OneTask(dim), tasks)
+    learner = Learner(LearningPolicy(estimator=Ridge(penalty=1.0)), n_tasks=tasks, dim=dim, seed=0)
+    return OnePerTask(lambda task: _OneTask(learner, task), tasks)
 
 
 def shared(tasks: int, dim: int) -> Player:
