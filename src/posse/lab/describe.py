@@ -1,0 +1,86 @@
+"""What a value is, as JSON has it: what a manifest remembers of policies and problems."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+Function = (type, FunctionType, BuiltinFunctionType, MethodType)
+
+
+def describe(value: Any) -> Any:
+    """Return a description of a value: equal for equal values, and made of what JSON has.
+
+    Objects are their class and what they hold, arrays their type, shape and a digest, functions where they
+    are found. A function that can be found nowhere, such as a lambda, is its code and what it closes over.
+
+    Examples
+    --------
+    >>> from posse import MLinGreedy
+    >>> describe(MLinGreedy(rank=2)), describe(np.linalg.norm)
+    ({'class': 'MLinGreedy', 'rank': 2, 'penalty': 0.0}, 'numpy.linalg:norm')
+    >>> describe(np.zeros(3))["shape"]
+    [3]
+    """
+    match value:
+        case np.generic():
+            return describe(value.item())
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if np.isfinite(value) else repr(value)
+        case np.ndarray():
+            digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+            return {"array": str(value.dtype), "shape": list(value.shape), "sha256": digest}
+        case Mapping():
+            return {str(name): describe(item) for name, item in value.items()}
+        case list() | tuple():
+            return [describe(item) for item in value]
+        case partial():
+            return {
+                "partial": describe(value.func),
+                "arguments": describe(value.args),
+                "keywords": describe(value.keywords),
+            }
+        case _ if isinstance(value, Function):
+            return _function(value)
+        case _:
+            return {"class": _class_name(type(value)), **_held(value)}
+
+
+def _function(value: Any) -> Any:
+    place = f"{value.__module__}:{value.__qualname__}"
+    if "<" not in place or not isinstance(value, FunctionType):
+        return place
+    code = value.__code__
+    inside = repr(
+        (
+            code.co_code,
+            code.co_names,
+            [some for some in code.co_consts if isinstance(some, str | float | int)],
+        )
+    )
+    return {
+        "function": place,
+        "code": hashlib.sha256(inside.encode()).hexdigest(),
+        "closure": [describe(cell.cell_contents) for cell in value.__closure__ or ()],
+        "defaults": describe([value.__defaults__, value.__kwdefaults__]),
+    }
+
+
+def _class_name(owner: type) -> str:
+    ours = owner.__module__.partition(".")[0] == "posse"
+    return owner.__qualname__ if ours else f"{owner.__module__}.{owner.__qualname__}"
+
+
+def _held(value: Any) -> dict[str, Any]:
+    if is_dataclass(value):
+        return {item.name: describe(getattr(value, item.name)) for item in fields(value)}
+    held = value.__getstate__()
+    return {} if held is None else {"state": describe(held)}
