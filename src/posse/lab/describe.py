@@ -6,12 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
-
-Function = (type, FunctionType, BuiltinFunctionType, MethodType)
 
 
 def describe(value: Any) -> Any:
@@ -48,7 +46,9 @@ def describe(value: Any) -> Any:
                 "arguments": describe(value.args),
                 "keywords": describe(value.keywords),
             }
-        case _ if isinstance(value, Function):
+        case MethodType():
+            return _method(value)
+        case _ if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
             return _function(value)
         case _:
             return {"class": _class_name(type(value)), **_held(value)}
@@ -72,6 +72,13 @@ def _function(value: Any) -> Any:
         "closure": [describe(cell.cell_contents) for cell in value.__closure__ or ()],
         "defaults": describe([value.__defaults__, value.__kwdefaults__]),
     }
+
+
+def _method(value: MethodType) -> Any:
+    owner = value.__self__
+    if isinstance(owner, type):
+        return f"{owner.__module__}:{owner.__qualname__}.{value.__name__}"
+    return {"method": value.__name__, "of": describe(owner)}
 
 
 def _class_name(owner: type) -> str:

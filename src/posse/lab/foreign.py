@@ -147,7 +147,7 @@ def foreign_problem(name: str, value: Any) -> NamedProblem:
         )
     signature = inspect.signature(value).parameters
     if "seed" not in signature and not any(item.kind is item.VAR_KEYWORD for item in signature.values()):
-        raise ValueError(f"the problem {name} must take a seed, if it is to be drawn. Got {value!r}.")
+        raise ValueError(f"the problem {name} must be a problem, or a function of a seed. Got {value!r}.")
     own = {
         item: default
         for item, default in drawn_parameters(value).items()
