@@ -48,9 +48,9 @@ def parameters_in_words() -> dict[str, str]:
     owners: dict[tuple[str, str], list[str]] = {}
     for name, policy in POLICIES.items():
         for key, parameter in policy.parameters.items():
-            told = option_of(TOLD_BY.get(parameter.option, parameter.option)) if parameter.option else None
-            default = f"default: {told or parameter.default}"
-            owners.setdefault((key, f"{parameter.help.rstrip('.')} ({default})."), []).append(name)
+            option = option_of(TOLD_BY.get(parameter.option, parameter.option))
+            default = f"what {option} says" if parameter.option else parameter.default
+            owners.setdefault((key, f"{parameter.help.rstrip('.')} (default: {default})."), []).append(name)
     meanings = [key for key, _ in owners]
     return {
         key if meanings.count(key) == 1 else f"{key} of {', '.join(names)}": words

@@ -321,7 +321,8 @@ def print_comparison(
 ) -> None:
     """Print a table of policies, best first, and below it the settings that concern them."""
     about = ", ".join(f"{name} {value}" for name, value in settings.items() if heeded(name, policies))
-    table = Table("policy", caption=about, caption_justify="left")
+    table = Table(caption=about, caption_justify="left")
+    table.add_column("policy", overflow="fold")
     for heading in ("regret per task", "95 % interval", "seconds per run"):
         table.add_column(heading, justify="right")
     for row in rows:

@@ -51,7 +51,7 @@ SUBSPACE = Parameter(
 )
 SCHEDULE = Parameter(
     help="When it re-estimates: geometric (when rounds have grown by a fifth), epochs (the paper's), or a "
-    "number (after every so many rounds).",
+    "number of rounds.",
     default="geometric",
 )
 MEMORY = Parameter(
