@@ -121,6 +121,16 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
             ["--policy", "mlingreedy(rank=10)"],
             "`rank` of LowRank must be an integer in [1, min(dim=5, tasks=4)=4].",
         ),
+        (
+            ["--policy", "mlingreedy(rank=2)", "--policy-rank", "1"],
+            "--policy-rank is for shared-greedy, shared-thompson, shared-ucb, mlingreedy, e2tc, not played here.",
+        ),
+        (
+            ["--policy", "mlingreedy(rnk=2)"],
+            "parameter of mlingreedy must be a known name. Got 'rnk'. Did you mean 'rank'? Known are rank,",
+        ),
+        (["--policy", "arm:1"], "a policy's name must not begin with arm:, which is reserved. Got 'arm:1'."),
+        (["--policy", "relearn(rank=2)"], "rank of relearn must come with estimator=low-rank. Got 2."),
         (["--jobs", "0"], "--jobs must be an integer of at least 1. Got 0."),
         (
             ["--engine", "dusk"],
@@ -343,6 +353,8 @@ def test_list_and_version_and_help_teach() -> None:
         "high-rank-many",
     ):
         assert name in listed
+    for words in ("mlingreedy(rank, penalty)", "(default: what --policy-rank says)", "(default: geometric)"):
+        assert words in listed
     assert run("--version").stdout == f"posse {posse.__version__}\n"
     assert "same command goes on" in run("reproduce", "--help").stdout
     taught = run("simulate", "--help").stdout

@@ -225,6 +225,13 @@ def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
     assert expected in unknown.stderr
     assert not os.listdir(tmp_path)
     assert "--seeds must be an integer of at least 1. Got 0." in run("--seeds", "0").stderr
+    stranger = run("few-tasks", "--policy", "naiv", "--out", str(tmp_path / "a"))
+    assert stranger.exit_code == 2
+    assert "--policy must be a known name. Got 'naiv'. Did you mean 'naive'?" in stranger.stderr
+    unfit = run("few-tasks", "--policy", "pege", "--seeds", "1", "--out", str(tmp_path / "a"))
+    assert unfit.exit_code == 2
+    assert "PEGE is made for ellipsoids, and the problem gaussian has finite action sets." in unfit.stderr
+    assert not os.listdir(tmp_path)
     taught = run("--help").stdout
     assert "For example: posse compare few-tasks unrelated" in taught
     assert "same command goes on" in taught

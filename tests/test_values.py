@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 
 import strangers
 from posse import GaussianProblem, MLinGreedy, Random, simulate, simulate_all
+from posse.cli.running import import_from_here
 from posse.core.protocols import Policy
 from posse.lab.charts import regret_by_round, regret_by_tasks
 from posse.lab.describe import describe
@@ -255,6 +256,18 @@ def test_what_cannot_be_a_problem_is_refused_in_a_sentence(fields: dict[str, Any
         play_seeds(only(**{"policies": ("random",), "cells": ({},), **fields}), seeds=1)
 
 
+class Moody:
+    """An object that is no dataclass, and remembers what was asked of it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    @cached_property
+    def double(self) -> int:
+        """Twice the number."""
+        return 2 * self.number
+
+
 def exploring(rounds: int) -> Any:
     return lambda problem: Committing(explore=rounds)
 
@@ -277,6 +290,8 @@ def test_descriptions_are_json_and_tell_values_apart() -> None:
         ),
         *(MLinGreedy(rank=2), MLinGreedy(rank=3), Committing(explore=2), Plain(explore=2), Anxious()),
         *(Anxious(weights=array + 1), strangers.stores, alone, Stores, Stores.draw, strangers.stores.draw),
+        *(Moody(1), Moody(2), Path("a"), Path("b"), {1, 2}, {1, 3}, b"a", b"b", 1j, 2j, range(2), range(3)),
+        *(np.random.default_rng(1), np.random.default_rng(2), [], {}),
         *(strangers.stores.noise, partial(exploring, 3), partial(exploring, 4), len, np.add),
         *map(exploring, (1, 2)),
         *(lambda problem: 1, lambda problem: 2),
@@ -286,6 +301,10 @@ def test_descriptions_are_json_and_tell_values_apart() -> None:
     assert [json.dumps(describe(value)) for value in values] == texts
     assert describe(Committing(explore=2)) == {"class": "strangers.Committing", "explore": 2}
     assert describe(alone) == "strangers:alone"
+    moody = Moody(3)
+    before = describe(moody)
+    assert moody.double == 6
+    assert describe(moody) == before == {"class": f"{Moody.__module__}.Moody", "state": {"number": 3}}
     assert describe(Stores.draw) == "strangers:Stores.draw"
     assert describe(array.reshape(1, 3))["shape"] == [1, 3]
 
@@ -433,6 +452,19 @@ def test_a_comparison_takes_further_policies(tmp_path: Path) -> None:
         compare([few], seeds=2, out=tmp_path, known=(few,))
     with pytest.raises(ValueError, match="PEGE is made for ellipsoids"):
         compare([few], seeds=2, out=tmp_path / "b", policies=("pege",), known=())
+
+
+def test_the_current_folder_is_on_the_path_only_if_a_module_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    import_from_here("naive", "mlingreedy(rank=5)")
+    assert str(tmp_path) not in sys.path
+    import_from_here("naive", "own:policy")
+    import_from_here("own:policy")
+    assert sys.path.count(str(tmp_path)) == 1
+    assert sys.path[0] == str(tmp_path)
 
 
 def test_names_of_policies_are_those_that_were_typed() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 def describe(value: Any) -> Any:
     """Return a description of a value: equal for equal values, and made of what JSON has.
 
-    Objects are their class and what they hold, arrays their type, shape and a digest, functions where they
-    are found. A function that can be found nowhere, such as a lambda, is its code and what it closes over.
+    Dataclasses are their class and their fields, other objects what is kept of them in a copy; arrays are
+    their type, shape and a digest, and functions where they are found. A function that can be found nowhere,
+    such as a lambda, is its code and what it closes over.
 
     Examples
     --------
@@ -36,6 +38,10 @@ def describe(value: Any) -> Any:
         case np.ndarray():
             digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             return {"array": str(value.dtype), "shape": list(value.shape), "sha256": digest}
+        case bytes():
+            return {"bytes": hashlib.sha256(value).hexdigest()}
+        case set() | frozenset():
+            return {"set": sorted((describe(item) for item in value), key=json.dumps)}
         case Mapping():
             return {str(name): describe(item) for name, item in value.items()}
         case list() | tuple():
@@ -59,13 +65,8 @@ def _function(value: Any) -> Any:
     if "<" not in place or not isinstance(value, FunctionType):
         return place
     code = value.__code__
-    inside = repr(
-        (
-            code.co_code,
-            code.co_names,
-            [some for some in code.co_consts if isinstance(some, str | float | int)],
-        )
-    )
+    constants = [some for some in code.co_consts if isinstance(some, str | float | int)]
+    inside = repr((code.co_code, code.co_names, constants))
     return {
         "function": place,
         "code": hashlib.sha256(inside.encode()).hexdigest(),
@@ -89,5 +90,16 @@ def _class_name(owner: type) -> str:
 def _held(value: Any) -> dict[str, Any]:
     if is_dataclass(value):
         return {item.name: describe(getattr(value, item.name)) for item in fields(value)}
-    held = value.__getstate__()
-    return {} if held is None else {"state": describe(held)}
+    make, arguments, *rest = value.__reduce_ex__(4)
+    state, *items = [list(some) if isinstance(some, Iterator) else some for some in (*rest, None)]
+    if isinstance(state, dict):  # what was computed on demand is not part of it
+        state = {name: held for name, held in state.items() if not _is_cached(type(value), name)}
+    made = (
+        {} if arguments == (type(value),) else {"made by": describe(make), "arguments": describe(arguments)}
+    )
+    held = {"state": describe(state), "items": describe([some for some in items if some])}
+    return {**made, **{name: some for name, some in held.items() if some}}
+
+
+def _is_cached(owner: type, name: str) -> bool:
+    return isinstance(getattr(owner, name, None), cached_property)

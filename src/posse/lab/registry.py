@@ -135,7 +135,7 @@ def _check_entry(name: Any, value: Any, what: str) -> None:
             f"the policy {name} must be a text, a policy, or a function of the problem that makes one. "
             f"Got {value!r}."
         )
-    if name != value and is_named(name):
+    if is_named(name) and not (isinstance(value, str) and name == value):
         raise ValueError(f"the name of a policy must not be that of another of posse's. Got {name!r}.")
 
 
