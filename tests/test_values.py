@@ -558,7 +558,7 @@ def test_the_command_plays_what_is_in_its_folder(folder: Path) -> None:
         ),
         (
             ("--problem", "own:needing"),
-            "a cell must say n_stores: problem own:needing has no default for it.",
+            "--problem own:needing has no default for n_stores: it needs --set n_stores=.... Got none.",
         ),
         (
             ("--problem", "own:Stores.draw", "--rank", "2"),

@@ -171,7 +171,7 @@ def simulate(
         experiment = Experiment(
             name="simulate",
             problem=problem,
-            cells=({**own_parameters(problem, chosen), **assigned_parameters(problem, assigned or ())},),
+            cells=(all_parameters(problem, chosen, assigned or ()),),
             policies=names,
             horizon=rounds,
             options={name: value for name, value in told.items() if value is not None},
@@ -229,6 +229,16 @@ def _defaults(name: str) -> str:
 OPTION_OF = {
     name: option_of(name).removeprefix("--") for entry in PROBLEMS.values() for name in entry.parameters
 }
+
+
+def all_parameters(problem: str, chosen: Mapping[str, Any], assigned: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a kind of problem, from its options, --set and its defaults."""
+    found = {**own_parameters(problem, chosen), **assigned_parameters(problem, assigned)}
+    for name in find_problem(problem).required:
+        if name not in found:
+            option = f"--{OPTION_OF[name]}" if name in OPTION_OF else f"--set {name}=..."
+            raise ValueError(f"--problem {problem} has no default for {name}: it needs {option}. Got none.")
+    return found
 
 
 def own_parameters(problem: str, chosen: Mapping[str, Any]) -> dict[str, Any]:

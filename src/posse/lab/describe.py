@@ -6,13 +6,15 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cached_property, partial
-from types import FunctionType, MethodType
+from functools import cached_property, partial, singledispatch
+from types import FunctionType, MethodType, NoneType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
+@singledispatch
 def describe(value: Any) -> Any:
     """Return a description of a value: equal for equal values, and made of what JSON has.
 
@@ -28,41 +30,78 @@ def describe(value: Any) -> Any:
     >>> describe(np.zeros(3))["shape"]
     [3]
     """
-    match value:
-        case np.generic():
-            return describe(value.item())
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if np.isfinite(value) else repr(value)
-        case np.ndarray():
-            digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-            return {"array": str(value.dtype), "shape": list(value.shape), "sha256": digest}
-        case bytes():
-            return {"bytes": hashlib.sha256(value).hexdigest()}
-        case set() | frozenset():
-            return {"set": sorted((describe(item) for item in value), key=json.dumps)}
-        case Mapping():
-            return {str(name): describe(item) for name, item in value.items()}
-        case list() | tuple():
-            return [describe(item) for item in value]
-        case partial():
-            return {
-                "partial": describe(value.func),
-                "arguments": describe(value.args),
-                "keywords": describe(value.keywords),
-            }
-        case MethodType():
-            return _method(value)
-        case _ if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
-            return _function(value)
-        case _:
-            return {"class": _class_name(type(value)), **_held(value)}
+    if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
+        return f"{value.__module__}:{value.__qualname__}"
+    held = _fields(value) if is_dataclass(value) else _copied(value)
+    return {"class": _class_name(type(value)), **held}
 
 
-def _function(value: Any) -> Any:
+@describe.register(NoneType)
+@describe.register(int)
+@describe.register(str)
+def _itself(value: int | str | None) -> Any:
+    return value
+
+
+@describe.register
+def _number(value: float) -> Any:
+    return value if np.isfinite(value) else repr(value)
+
+
+@describe.register
+def _scalar(value: np.generic) -> Any:
+    return describe(value.item())
+
+
+@describe.register
+def _bytes(value: bytes) -> Any:
+    return {"bytes": hashlib.sha256(value).hexdigest()}
+
+
+@describe.register(np.ndarray)
+def _array(value: NDArray[Any]) -> Any:
+    digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+    return {"array": str(value.dtype), "shape": list(value.shape), "sha256": digest}
+
+
+@describe.register(list)
+@describe.register(tuple)
+def _sequence(value: Any) -> Any:
+    return [describe(item) for item in value]
+
+
+@describe.register(set)
+@describe.register(frozenset)
+def _set(value: Any) -> Any:
+    return {"set": sorted((describe(item) for item in value), key=json.dumps)}
+
+
+@describe.register(Mapping)
+def _mapping(value: Mapping[Any, Any]) -> Any:
+    return {str(name): describe(item) for name, item in value.items()}
+
+
+@describe.register(partial)
+def _partial(value: partial[Any]) -> Any:
+    return {
+        "partial": describe(value.func),
+        "arguments": describe(value.args),
+        "keywords": describe(value.keywords),
+    }
+
+
+@describe.register
+def _method(value: MethodType) -> Any:
+    owner = value.__self__
+    if isinstance(owner, type):
+        return f"{owner.__module__}:{owner.__qualname__}.{value.__name__}"
+    return {"method": value.__name__, "of": describe(owner)}
+
+
+@describe.register
+def _function(value: FunctionType) -> Any:
     place = f"{value.__module__}:{value.__qualname__}"
-    if "<" not in place or not isinstance(value, FunctionType):
+    if "<" not in place:
         return place
     code = value.__code__
     constants = [some for some in code.co_consts if isinstance(some, str | float | int)]
@@ -75,29 +114,23 @@ def _function(value: Any) -> Any:
     }
 
 
-def _method(value: MethodType) -> Any:
-    owner = value.__self__
-    if isinstance(owner, type):
-        return f"{owner.__module__}:{owner.__qualname__}.{value.__name__}"
-    return {"method": value.__name__, "of": describe(owner)}
-
-
 def _class_name(owner: type) -> str:
     ours = owner.__module__.partition(".")[0] == "posse"
     return owner.__qualname__ if ours else f"{owner.__module__}.{owner.__qualname__}"
 
 
-def _held(value: Any) -> dict[str, Any]:
-    if is_dataclass(value):
-        return {item.name: describe(getattr(value, item.name)) for item in fields(value)}
-    make, arguments, *rest = value.__reduce_ex__(4)
+def _fields(value: Any) -> dict[str, Any]:
+    return {item.name: describe(getattr(value, item.name)) for item in fields(value)}
+
+
+def _copied(value: Any) -> dict[str, Any]:
+    """Return what a copy of an object is made from, but for what was computed on demand."""
+    maker, arguments, *rest = value.__reduce_ex__(4)
     state, *items = [list(some) if isinstance(some, Iterator) else some for some in (*rest, None)]
-    if isinstance(state, dict):  # what was computed on demand is not part of it
+    if isinstance(state, dict):
         state = {name: held for name, held in state.items() if not _is_cached(type(value), name)}
-    made = (
-        {} if arguments == (type(value),) else {"made by": describe(make), "arguments": describe(arguments)}
-    )
     held = {"state": describe(state), "items": describe([some for some in items if some])}
+    made = {} if arguments == (type(value),) else {"maker": describe(maker), "arguments": describe(arguments)}
     return {**made, **{name: some for name, some in held.items() if some}}
 
 
