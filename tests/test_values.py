@@ -427,7 +427,8 @@ def test_a_stranger_is_drawn_and_reported_with_paired_intervals(tmp_path: Path) 
     one = replace(
         figure, study=alone_in_a_cell, columns={}, charts=lambda table: (regret_by_round(table, ""),)
     )
-    write_report([one], {"shop": table}, tmp_path / "one", minutes=0.0)
+    written = write_report([one], {"shop": table}, tmp_path / "one", minutes=0.0)
+    assert "Regret per task in every cell" in written.path.read_text(encoding="utf-8")
 
 
 def small(name: str) -> Scenario:
