@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import posse.problems.gaussian
 import posse.problems.noise
 from posse import GaussianProblem, simulate
-from posse.lab.registry import POLICIES, PolicyOptions
+from posse.lab.registry import PolicyOptions, build_policies
 from posse.numerics.checks import Array
 from posse.play.dealing import CHUNK_ROUNDS, generator
 
@@ -40,7 +40,7 @@ def numpy_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def play(problem: GaussianProblem, name: str, path: str, horizon: int = HORIZON) -> Callable[[], object]:
-    policy = POLICIES[name].build(problem, PolicyOptions(rank=RANK, prior_rank=RANK))
+    policy = build_policies((name,), problem, PolicyOptions(rank=RANK, prior_rank=RANK))[name]
     return lambda: simulate(problem, policy, horizon=horizon, seed=0, path=path)
 
 

@@ -35,7 +35,7 @@ def make_table(name: str = "fig1", seeds: int = 3) -> pl.DataFrame:
         for cell in experiment.cells
         if name != "fig1" or (cell["rank"] != 3 and cell["n_tasks"] in (10, 50))
         for seed in range(seeds)
-        for place, policy in enumerate(experiment.policies)
+        for place, policy in enumerate(experiment.names)
         for moment in sorted({1, 100, cell.get("explore", 100), cell.get("horizon", experiment.horizon)})
     ]
     sizes = [key for key in experiment.cells[0] if key != "horizon"]

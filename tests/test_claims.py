@@ -102,7 +102,14 @@ TASKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 def sphere_table(regret: Regret, rank: int = 2, seeds: int = 5, noise: float = 0.1) -> pl.DataFrame:
     rng = np.random.default_rng(rank)
-    policies = ("e2tc-0.5", "e2tc-1", "e2tc", "e2tc-2", "e2tc-spectral", "pege")
+    policies = (
+        "e2tc(exponent=0.5)",
+        "e2tc(exponent=1)",
+        "e2tc",
+        "e2tc(exponent=2)",
+        "e2tc(subspace=spectral)",
+        "pege",
+    )
     rows = [
         (rank, n_tasks, seed, policy, 10, 10, regret(policy, n_tasks) + noise * rng.standard_normal())
         for n_tasks in TASKS
@@ -116,7 +123,13 @@ def sphere_table(regret: Regret, rank: int = 2, seeds: int = 5, noise: float = 0
 def like_the_paper(policy: str, n_tasks: int) -> float:
     if policy == "pege":
         return 1800.0
-    start = {"e2tc-0.5": 9000, "e2tc-1": 8000, "e2tc": 6000, "e2tc-2": 12_000, "e2tc-spectral": 3000}[policy]
+    start = {
+        "e2tc(exponent=0.5)": 9000,
+        "e2tc(exponent=1)": 8000,
+        "e2tc": 6000,
+        "e2tc(exponent=2)": 12_000,
+        "e2tc(subspace=spectral)": 3000,
+    }[policy]
     return float(250 + start / np.sqrt(n_tasks))
 
 
@@ -143,7 +156,9 @@ def test_claims_of_the_sphere_are_decided_by_their_truth() -> None:
     assert best.verdict == "holds"
 
     def swapped(policy: str, n_tasks: int) -> float:
-        return like_the_paper({"e2tc": "e2tc-2", "e2tc-2": "e2tc"}.get(policy, policy), n_tasks)
+        return like_the_paper(
+            {"e2tc": "e2tc(exponent=2)", "e2tc(exponent=2)": "e2tc"}.get(policy, policy), n_tasks
+        )
 
     assert sphere.best_exponent(sphere_table(swapped)).verdict == "fails"
     assert "At 9 of 9 values of T" in best.reading
@@ -198,10 +213,10 @@ def test_the_tasks_that_it_takes_to_win() -> None:
     """A curve that crosses PEGE halfway between T = 20 and T = 50 on the logarithmic scale."""
 
     def crossing(policy: str, n_tasks: int) -> float:
-        height = {"e2tc-2": 1e9, "e2tc-0.5": -1e9}.get(policy, 0.0)
+        height = {"e2tc(exponent=2)": 1e9, "e2tc(exponent=0.5)": -1e9}.get(policy, 0.0)
         return 100.0 if policy == "pege" else 100.0 + height - (np.log2(n_tasks) - np.log2(np.sqrt(20 * 50)))
 
     regrets = final_regrets(sphere_table(crossing, noise=0.0))
     assert sphere.doublings_to_win(regrets, "e2tc") == pytest.approx([np.log2(np.sqrt(1000))] * 5)
-    assert sphere.doublings_to_win(regrets, "e2tc-2") == pytest.approx([np.log2(5000)] * 5)
-    assert sphere.doublings_to_win(regrets, "e2tc-0.5") == pytest.approx([np.log2(10)] * 5)
+    assert sphere.doublings_to_win(regrets, "e2tc(exponent=2)") == pytest.approx([np.log2(5000)] * 5)
+    assert sphere.doublings_to_win(regrets, "e2tc(exponent=0.5)") == pytest.approx([np.log2(10)] * 5)

@@ -107,17 +107,30 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
             ["--policy", "pege"],
             "PEGE is made for ellipsoids, and the problem gaussian has finite action sets. Got the policy",
         ),
-        (["--policy", "naive", "--explore", "9"], "--explore is for commit-exact, commit-naive,"),
-        (["--policy", "shared-greedy", "--penalty", "1"], "--penalty is for mlingreedy, mlingreedy-1,"),
+        (["--policy", "naive", "--explore", "9"], "--explore is for commit, relearn, not played here."),
+        (
+            ["--policy", "shared-greedy", "--penalty", "1"],
+            "--penalty is for mlingreedy, naive, commit, relearn,",
+        ),
         (["--policy", "naive", "--policy-rank", "1"], "--policy-rank is for shared-greedy, shared-thompson,"),
         (
-            ["--policy", "commit-naive", "--explore", "60"],
+            ["--policy", "commit", "--explore", "60"],
             "--explore must be an integer in [1, --rounds - 1=59].",
         ),
         (
-            ["--policy", "mlingreedy-10"],
+            ["--policy", "mlingreedy(rank=10)"],
             "`rank` of LowRank must be an integer in [1, min(dim=5, tasks=4)=4].",
         ),
+        (
+            ["--policy", "mlingreedy(rank=2)", "--policy-rank", "1"],
+            "--policy-rank is for shared-greedy, shared-thompson, shared-ucb, mlingreedy, e2tc, not played",
+        ),
+        (
+            ["--policy", "mlingreedy(rnk=2)"],
+            "parameter of mlingreedy must be a known name. Got 'rnk'. Did you mean 'rank'? Known are rank,",
+        ),
+        (["--policy", "arm:1"], "a policy's name must not begin with arm:, which is reserved. Got 'arm:1'."),
+        (["--policy", "relearn(rank=2)"], "rank of relearn must come with estimator=low-rank. Got 2."),
         (["--jobs", "0"], "--jobs must be an integer of at least 1. Got 0."),
         (
             ["--engine", "dusk"],
@@ -159,11 +172,18 @@ def test_options_reach_the_problem() -> None:
 def test_ellipsoids_from_the_command() -> None:
     sphere = ["--problem", "ellipsoid", "--dim", "4", "--rank", "2", "--tasks", "6", "--rounds", "3000"]
     found = regrets(*sphere)
-    assert set(found) == {"shared-thompson", "e2tc", "e2tc-spectral", "pege", "oracle-commit", "random"}
-    assert found["oracle-commit"] < found["e2tc-spectral"] < found["random"]
+    assert set(found) == {
+        "shared-thompson",
+        "e2tc",
+        "e2tc(subspace=spectral)",
+        "pege",
+        "oracle-commit",
+        "random",
+    }
+    assert found["oracle-commit"] < found["e2tc(subspace=spectral)"] < found["random"]
     assert regrets(*sphere, "--condition", "9")["random"] > found["random"]
     assert regrets(*sphere, "--exponent", "1", "--policy", "e2tc") == {
-        "e2tc": regrets(*sphere, "--policy", "e2tc-1")["e2tc-1"]
+        "e2tc": regrets(*sphere, "--policy", "e2tc(exponent=1)")["e2tc(exponent=1)"]
     }
     short = run("simulate", *sphere[:-1], "40", "--policy", "e2tc", "--jobs", "1")
     assert short.exit_code == 2
@@ -333,6 +353,8 @@ def test_list_and_version_and_help_teach() -> None:
         "high-rank-many",
     ):
         assert name in listed
+    for words in ("mlingreedy(rank, penalty)", "(default: what --policy-rank says)", "(default: geometric)"):
+        assert words in " ".join(listed.split())
     assert run("--version").stdout == f"posse {posse.__version__}\n"
     assert "same command goes on" in run("reproduce", "--help").stdout
     taught = run("simulate", "--help").stdout

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from posse.cli import app
-from posse.lab.registry import POLICIES, label_of
+from posse.lab.registry import POLICIES, family_of, is_named, label_of, style_of
 from posse.suite import SCENARIOS, Scenario, compare, compare_scenarios, relative_regrets
-from posse.suite.comparison import XLABEL, family_of, lane_rows
+from posse.suite.comparison import XLABEL, lane_rows
 from posse.viz.lanes import draw_lanes
 from posse.viz.still import save
 
@@ -87,7 +87,8 @@ def test_families_say_who_is_independent_and_who_an_oracle() -> None:
     for name in POLICIES:
         members.setdefault(family_of(name), set()).add(name)
     assert members["oracles"] == {"oracle-greedy", "oracle-thompson", "oracle-commit"}
-    assert {"pege", "naive", "independent-forgetful"} <= members["each task alone"]
+    assert {"pege", "naive", "independent-greedy"} <= members["each task alone"]
+    assert family_of("independent-greedy(schedule=100, memory=0.9995)") == "each task alone"
     assert not members["each task alone"] & {"shared-ucb", "mlingreedy", "e2tc", "random", "oracle-greedy"}
     assert members["posse"] == {name for name in POLICIES if name.startswith("shared-")}
     assert family_of("somebody's own") == "others"
@@ -97,7 +98,7 @@ def suite_data(seeds: int) -> pl.DataFrame:
     rng = np.random.default_rng(0)
     tables = {
         scenario.experiment.name: make_table(
-            {policy: list(rng.uniform(50, 500, seeds)) for policy in scenario.experiment.policies}
+            {policy: list(rng.uniform(50, 500, seeds)) for policy in scenario.experiment.names}
         )
         for scenario in SCENARIOS.values()
     }
@@ -148,12 +149,12 @@ def test_scenarios_can_be_played(name: str) -> None:
     assert scenario.name == name
     assert scenario.experiment.name == f"compare_{name.replace('-', '_')}"
     assert scenario.experiment.horizon == 10_000
-    assert set(scenario.experiment.policies) <= set(POLICIES)
-    families = {family_of(policy) for policy in scenario.experiment.policies}
+    assert all(map(is_named, scenario.experiment.names))
+    families = {family_of(policy) for policy in scenario.experiment.names}
     assert "each task alone" in families
     assert ("oracles" in families) == (name not in ("moving", "digits"))
-    styles = {POLICIES[policy].style for policy in scenario.experiment.policies}
-    assert len(styles) == len(scenario.experiment.policies)
+    styles = {style_of(policy) for policy in scenario.experiment.names}
+    assert len(styles) == len(scenario.experiment.names)
 
 
 def test_scenarios_have_one_cell() -> None:
@@ -224,6 +225,13 @@ def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
     assert expected in unknown.stderr
     assert not os.listdir(tmp_path)
     assert "--seeds must be an integer of at least 1. Got 0." in run("--seeds", "0").stderr
+    stranger = run("few-tasks", "--policy", "naiv", "--out", str(tmp_path / "a"))
+    assert stranger.exit_code == 2
+    assert "--policy must be a known name. Got 'naiv'. Did you mean 'naive'?" in stranger.stderr
+    unfit = run("few-tasks", "--policy", "pege", "--seeds", "1", "--out", str(tmp_path / "a"))
+    assert unfit.exit_code == 2
+    assert "PEGE is made for ellipsoids, and the problem gaussian has finite action sets." in unfit.stderr
+    assert not os.listdir(tmp_path)
     taught = run("--help").stdout
     assert "For example: posse compare few-tasks unrelated" in taught
     assert "same command goes on" in taught

@@ -12,6 +12,7 @@ from posse import (
     At,
     DoublyExponential,
     Estimate,
+    Every,
     FactorPrior,
     FiniteActions,
     GaussianPrior,
@@ -28,6 +29,9 @@ from posse import (
     PairedMoments,
     Random,
     Ridge,
+    SharedGreedy,
+    SharedThompson,
+    SharedUCB,
     TaskSpectral,
 )
 from posse.core.errors import NoDataWarning
@@ -63,7 +67,7 @@ def test_estimators(estimator: Estimator) -> None:
 @pytest.mark.parametrize("memory", ["all", "epoch", 0.9])
 def test_policies(name: str, memory: str | float) -> None:
     problem = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
-    policy = POLICIES[name].build(problem, PolicyOptions(rank=2))
+    (policy,) = build_policies((name,), problem, PolicyOptions(rank=2)).values()
     check_policy(policy)
     if isinstance(policy, Learning):
         check_policy(LearningPolicy(estimator=policy.estimator, memory=memory))
@@ -209,31 +213,48 @@ def test_flawed_problems_are_caught(flaw: str, message: str) -> None:
 def test_names_build_what_they_say() -> None:
     finite = GaussianProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
     options = PolicyOptions(rank=2, exponent=0.7, penalty=0.25, explore=30)
-    built = {name: policy.build(finite, options) for name, policy in POLICIES.items()}
+    ranks, exponents = (1, 2, 5, 10), (0.5, 1, 2)
+    parametrised = (
+        *(f"mlingreedy(rank={k})" for k in ranks),
+        *(f"e2tc(exponent={c})" for c in exponents),
+        *("e2tc(subspace=spectral)", "e2tc(subspace=pairs)", "e2tc(rank=1, exponent=1)"),
+        *("independent-greedy(schedule=epochs)", "independent-greedy(schedule=100, memory=0.9995)"),
+        *("shared-greedy(schedule=100, memory=0.9995)", "shared-thompson(scale=0.5)", "shared-ucb(rank=1)"),
+        *("commit(penalty=0)", "commit(explore=7)", "relearn(estimator=low-rank)", "relearn(memory=all)"),
+    )
+    built = build_policies((*POLICIES, *parametrised), finite, options)
     assert built["mlingreedy"] == MLinGreedy(rank=2, penalty=0.25)
-    assert [built[f"mlingreedy-{k}"] for k in (1, 2, 5, 10)] == [
-        MLinGreedy(rank=k, penalty=0.25) for k in (1, 2, 5, 10)
-    ]
+    for k in ranks:
+        assert built[f"mlingreedy(rank={k})"] == MLinGreedy(rank=k, penalty=0.25)
     assert built["naive"] == NaiveGreedy(penalty=0.25)
-    assert built["independent-epochs"] == IndependentGreedy(schedule=DoublyExponential())
-    assert built["commit-exact"] == LearningPolicy(estimator=Ridge(penalty=0.0), schedule=At((30,)))
-    assert built["commit-naive"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((30,)))
+    assert built["independent-greedy(schedule=epochs)"] == IndependentGreedy(schedule=DoublyExponential())
+    forgetful = LearningPolicy(estimator=Ridge(), schedule=Every(100), memory=1 - 1 / 2000)
+    assert built["independent-greedy(schedule=100, memory=0.9995)"] == forgetful
+    shared = SharedGreedy(schedule=Every(100), memory=1 - 1 / 2000)
+    assert built["shared-greedy(schedule=100, memory=0.9995)"] == shared
+    assert built["shared-thompson(scale=0.5)"] == SharedThompson(scale=0.5)
+    assert built["shared-ucb(rank=1)"] == SharedUCB(rank=1)
+    assert built["commit(penalty=0)"] == LearningPolicy(estimator=Ridge(penalty=0.0), schedule=At((30,)))
+    assert built["commit"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((30,)))
+    assert built["commit(explore=7)"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((7,)))
     twice = At((max(1, DIM // 8), 30))
-    naive, shared = Ridge(penalty=0.25), LowRank(rank=2, penalty=0.25)
-    assert built["relearn-naive"] == LearningPolicy(estimator=naive, schedule=twice, memory="epoch")
-    assert built["relearn-mlingreedy"] == LearningPolicy(estimator=shared, schedule=twice, memory="epoch")
-    assert built["relearn-all"] == LearningPolicy(estimator=naive, schedule=twice, memory="all")
+    naive, low_rank = Ridge(penalty=0.25), LowRank(rank=2, penalty=0.25)
+    assert built["relearn"] == LearningPolicy(estimator=naive, schedule=twice, memory="epoch")
+    assert built["relearn(estimator=low-rank)"] == LearningPolicy(
+        estimator=low_rank, schedule=twice, memory="epoch"
+    )
+    assert built["relearn(memory=all)"] == LearningPolicy(estimator=naive, schedule=twice, memory="all")
     assert built["independent-greedy"] == IndependentGreedy()
     oracle = built["oracle-greedy"]
     assert isinstance(oracle, OracleGreedy)
     assert isinstance(oracle.estimator, OracleBasis)
     assert built["random"] == Random()
     assert built["e2tc"] == E2TC(rank=2, exponent=0.7)
-    assert [built[f"e2tc-{c}"] for c in ("0.5", "1", "2")] == [
-        E2TC(rank=2, exponent=c) for c in (0.5, 1.0, 2.0)
-    ]
-    assert built["e2tc-spectral"] == E2TC(rank=2, subspace=TaskSpectral())
-    assert built["e2tc-pairs"] == E2TC(rank=2, subspace=PairedMoments())
+    for c in exponents:
+        assert built[f"e2tc(exponent={c})"] == E2TC(rank=2, exponent=c)
+    assert built["e2tc(rank=1, exponent=1)"] == E2TC(rank=1, exponent=1)
+    assert built["e2tc(subspace=spectral)"] == E2TC(rank=2, exponent=0.7, subspace=TaskSpectral())
+    assert built["e2tc(subspace=pairs)"] == E2TC(rank=2, exponent=0.7, subspace=PairedMoments())
     assert built["pege"] == PEGE()
     assert isinstance(built["oracle-commit"], OracleCommit)
 

@@ -1,4 +1,4 @@
-"""Adding a problem and a figure, as the how-to page does it, on a copy of the sources."""
+"""Adding a policy, a problem and a figure, as the how-to page does it, on a copy of the sources."""
 
 import json
 import os
@@ -18,6 +18,7 @@ PAGE = (ROOT / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```python title=\"src/(.*?)\"\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 # Where an entry goes, and what it imports.
 REGISTRIES = {
+    "posse/lab/named_policies.py": ("POLICIES", "from posse.policies.restless import Restless"),
     "posse/lab/named_problems.py": ("PROBLEMS", "from posse.problems.rationed import RationedArms"),
     "posse/paper/registry.py": ("FIGURES", "from posse.paper import rationed"),
 }
@@ -25,11 +26,11 @@ REGISTRIES = {
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the sources with what the page adds: two files, two entries."""
+    """Return a copy of the sources with what the page adds: three files, three entries."""
     copy = tmp_path_factory.mktemp("src")
     shutil.copytree(ROOT / "src" / "posse", copy / "posse", ignore=shutil.ignore_patterns("__pycache__"))
     added = dict(BLOCK.findall(PAGE))
-    assert len(added) == 4
+    assert len(added) == 6
     for name, code in added.items():
         path = copy / name
         if name not in REGISTRIES:
@@ -53,6 +54,31 @@ def posse(sources: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+def test_a_policy_with_a_name_is_played_listed_and_drawn(sources: Path, tmp_path: Path) -> None:
+    listed = posse(sources, "list").stdout
+    assert "restless(share)" in listed
+    assert "Of the rounds it plays anything (default: 0.1)." in listed
+    policies = ("restless(share=0)", "restless", "restless(share=0.9)")
+    typed = [word for policy in policies for word in ("--policy", policy)]
+    plot = str(tmp_path / "restless.svg")
+    small = ("simulate", "--tasks", "6", "--dim", "5", "--rounds", "200", "--seeds", "3", "--plot", plot)
+    done = posse(sources, *small, *typed, "--json")
+    assert done.returncode == 0, done.stderr
+    assert [row["policy"] for row in json.loads(done.stdout)["rows"]] == list(policies)
+    drawn = Path(plot).read_text(encoding="utf-8")
+    assert "Restless, share = 0.9" in drawn
+    wrong = posse(sources, "simulate", "--policy", "restless(shar=0.5)")
+    assert wrong.returncode == 2
+    assert wrong.stderr.strip() in PAGE
+    sphere = posse(sources, "simulate", "--problem", "ellipsoid", "--policy", "restless")
+    assert "Restless is made for finite action sets, and the problem ellipsoid has" in sphere.stderr
+    check = "from posse import LearningPolicy, Ridge; from posse.testing import check_policy; "
+    check += "from posse.policies.restless import Restless; "
+    check += "check_policy(LearningPolicy(estimator=Ridge(), rule=Restless()))"
+    environment = {**os.environ, "PYTHONPATH": str(sources)}
+    subprocess.run([sys.executable, "-c", check], env=environment, check=True)
 
 
 def test_a_problem_with_a_name_is_played_and_its_options_are_named(sources: Path) -> None:

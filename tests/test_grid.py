@@ -281,7 +281,7 @@ def test_a_full_disk_stops_the_grid_and_is_named(jobs: str, tmp_path: Path) -> N
     [
         ({"cells": ()}, "`cells` of Experiment must be some different entries"),
         ({"cells": (SMALL.cells[0], SMALL.cells[0])}, "`cells` of Experiment must be some different entries"),
-        ({"policies": ()}, "`policies` of Experiment must be some different entries"),
+        ({"policies": ()}, "`policies` must be some different entries"),
         ({"policies": ("naiv",)}, "Did you mean 'naive'"),
         ({"problem": "gausian"}, "Did you mean 'gaussian'"),
         ({"name": "../x"}, "`name` of Experiment must be an identifier"),
@@ -361,7 +361,7 @@ def test_the_figures_are_the_papers() -> None:
         grid = {(cell["rank"], cell["n_tasks"]) for cell in experiment.cells}
         assert grid == {(k, T) for k in (2, 3, 5) for T in (10, 20, 50, 100, 200)}
         assert {"shared-greedy", "mlingreedy", "naive", "independent-greedy", "oracle-greedy"} <= set(
-            experiment.policies
+            experiment.names
         )
     for name, rank in (("fig5", 3), ("fig6", 2)):
         experiment = experiment_of(FIGURES[name])
@@ -369,7 +369,9 @@ def test_the_figures_are_the_papers() -> None:
         assert experiment.horizon == 10_000
         tasks = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
         assert experiment.cells == tuple({"dim": 10, "rank": rank, "n_tasks": T} for T in tasks)
-        assert {"e2tc-0.5", "e2tc-1", "e2tc", "e2tc-2", "pege"} <= set(experiment.policies)
+        assert {"e2tc(exponent=0.5)", "e2tc(exponent=1)", "e2tc", "e2tc(exponent=2)", "pege"} <= set(
+            experiment.names
+        )
 
 
 def test_a_cell_may_have_a_horizon_of_its_own(tmp_path: Path) -> None:

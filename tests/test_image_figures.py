@@ -61,20 +61,20 @@ def error_table(errors: dict[str, dict[int, float]], horizon: int = 1000) -> pl.
 
 
 REGRETS = {
-    "mlingreedy-1": 1500.0,
-    "mlingreedy-2": 800.0,
-    "mlingreedy-5": 300.0,
-    "mlingreedy-10": 400.0,
+    "mlingreedy(rank=1)": 1500.0,
+    "mlingreedy(rank=2)": 800.0,
+    "mlingreedy(rank=5)": 300.0,
+    "mlingreedy(rank=10)": 400.0,
     "naive": 500.0,
-    "independent-epochs": 100.0,
+    "independent-greedy(schedule=epochs)": 100.0,
     "independent-greedy": 70.0,
 }
 ERRORS = {
-    "commit-exact": {100: 0.01, 400: 0.3, 900: 0.04},
-    "commit-naive": {100: 0.01, 400: 0.02, 900: 0.006},
-    "relearn-naive": {100: 0.01, 400: 0.2, 900: 0.15},
-    "relearn-mlingreedy": {100: 0.01, 400: 0.1, 900: 0.08},
-    "relearn-all": {100: 0.01, 400: 0.02, 900: 0.015},
+    "commit(penalty=0)": {100: 0.01, 400: 0.3, 900: 0.04},
+    "commit": {100: 0.01, 400: 0.02, 900: 0.006},
+    "relearn": {100: 0.01, 400: 0.2, 900: 0.15},
+    "relearn(estimator=low-rank)": {100: 0.01, 400: 0.1, 900: 0.08},
+    "relearn(memory=all)": {100: 0.01, 400: 0.02, 900: 0.015},
 }
 
 
@@ -103,7 +103,7 @@ def test_claims_about_regret_are_decided_by_the_contrasts_they_name() -> None:
 
 
 def test_claims_hold_when_the_runs_say_so() -> None:
-    better = {f"mlingreedy-{k}": 90.0 - k for k in (1, 2, 5, 10)}
+    better = {f"mlingreedy(rank={k})": 90.0 - k for k in (1, 2, 5, 10)}
     table = final_table({**REGRETS, **better, "independent-greedy": 3000.0})
     for decide in (beats_naive, advantage_does_not_shrink, beats_ridge, greedy_is_trapped):
         assert decide(table).verdict == "holds"
@@ -119,9 +119,9 @@ def test_claims_about_errors() -> None:
     assert estimates(sided) == pytest.approx({"own minus random rounds, n = 900": 14.4}, abs=0.1)
     flat = {policy: dict.fromkeys((100, 400, 900), 0.01) for policy in ERRORS}
     assert one_sided_rounds(error_table(flat), dim=784).verdict == "undecided"
-    falling = {**flat, "commit-exact": {100: 0.05, 400: 0.02, 900: 0.01}}
+    falling = {**flat, "commit(penalty=0)": {100: 0.05, 400: 0.02, 900: 0.01}}
     assert interpolation_peak(error_table(falling), dim=784).verdict == "fails"
-    risen = {**flat, "commit-exact": {100: 0.02, 400: 0.3, 900: 0.01}}
+    risen = {**flat, "commit(penalty=0)": {100: 0.02, 400: 0.3, 900: 0.01}}
     assert interpolation_peak(error_table(risen), dim=784).verdict == "holds"
 
 
@@ -163,14 +163,14 @@ def test_the_figures_are_the_papers() -> None:
             assert experiment.problem == experiment.images == images
             assert experiment.horizon == 10_000
             assert experiment.cells == ({"n_classes": n_classes, "scaling": "norm"},)
-            assert {f"mlingreedy-{k}" for k in (1, 2, 5, 10)} | {"naive"} <= set(experiment.policies)
+            assert {f"mlingreedy(rank={k})" for k in (1, 2, 5, 10)} | {"naive"} <= set(experiment.names)
     assert variant("fig3", "mnist") == "fig3"
     assert variant("fig3", "digits") == "fig3_digits"
 
 
 def test_policies_too_large_to_play_together_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = {"n_classes": 3, "scaling": "norm", "explore": 37}
-    policies = ("commit-naive", "relearn-all", "independent-epochs")
+    policies = ("commit", "relearn(memory=all)", "independent-greedy(schedule=epochs)")
     experiment = Experiment(name="small", problem="digits", cells=(cell,), policies=policies, horizon=200)
     together = experiment.play(cell, 0)
     assert {14, 200, 37} <= set(together["round"])  # 14 = 200^(1/2), the end of the first epoch

@@ -88,7 +88,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = [
             (seed, policy, 100, 100, 10 + place + rng.random())
             for seed in range(2)
-            for place, policy in enumerate(scenario.experiment.policies)
+            for place, policy in enumerate(scenario.experiment.names)
         ]
         names = ["seed", "policy", "round", "horizon", "regret_per_task"]
         tables[scenario.experiment.name] = pl.DataFrame(rows, schema=names, orient="row")

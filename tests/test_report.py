@@ -15,7 +15,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from posse.lab.charts import regret_by_round, regret_by_tasks
-from posse.lab.registry import POLICIES
+from posse.lab.registry import POLICIES, style_of
 from posse.lab.results import final_rounds, summarise
 from posse.paper.overlay import Overlay
 from posse.paper.registry import COMPARISONS, OF_IMAGES, figures_named
@@ -32,11 +32,13 @@ def report(names: tuple[str, ...], tables: dict[str, pl.DataFrame], out: Path) -
 
 
 def test_no_two_policies_of_a_figure_look_alike() -> None:
-    styles = [policy.style for policy in POLICIES.values()]
+    looks = [look for policy in POLICIES.values() for look in policy.looks or (policy.look({}),)]
+    looks += [policy.look({}) for policy in POLICIES.values() if policy.look({}) not in looks]
+    styles = [look.style for look in looks]
     assert len({(style.colour, style.marker) for style in styles}) == len(styles)
     for figure in FIGURES.values():
         if figure.name != "guarantees":
-            colours = [POLICIES[name].style.colour for name in experiment_of(figure).policies]
+            colours = [style_of(name).colour for name in experiment_of(figure).names]
             assert len(set(colours)) == len(colours)
 
 

@@ -34,7 +34,7 @@ def make_table(name: str, law: Law, seeds: int = 5, noise: float = 0.01, draw: i
         horizon = cell.get("horizon", experiment.horizon)
         sizes = {**cell, "horizon": horizon}
         for seed in range(seeds):
-            for policy in experiment.policies:
+            for policy in experiment.names:
                 regret = law(policy, sizes) * np.exp(noise * rng.standard_normal())
                 own = {"seed": seed, "policy": policy, "round": horizon, "regret_per_task": regret}
                 rows.append({**sizes, **own})
@@ -66,7 +66,7 @@ def test_intervals_cover_the_exponent_nineteen_times_in_twenty() -> None:
     wanted = pl.col("along").replace_strict(EXPONENTS)
     for draw in range(20):
         table = make_table("scaling", powers, noise=0.1, draw=draw)
-        policies = experiment_of(FIGURES["scaling"]).policies
+        policies = experiment_of(FIGURES["scaling"]).names
         found = exponent_table(table, scaling.FINITE, policies, theory.finite_upper)
         covered += found.select(wanted.is_between("ci_low", "ci_high")).to_series().to_list()
     assert len(covered) == 300
@@ -243,7 +243,7 @@ def test_a_figure_of_sweeps_draws_what_is_there() -> None:
     study = replace(experiment_of(FIGURES["scaling_shared"]), cells=sweep.cells)
     table = play_seeds(study, seeds=2)
     chart = scaling.size_chart(
-        table, "title", sweeps=(sweep,), policies=study.policies, bound=theory.finite_upper
+        table, "title", sweeps=(sweep,), policies=study.names, bound=theory.finite_upper
     )
     (panel,) = chart.panels
     assert panel.title == "N, at T = 3, d = 4, k = 1"

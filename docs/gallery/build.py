@@ -20,9 +20,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from posse.core.files import write_json
 from posse.lab.results import final_rounds, summarise
+from posse.paper import margin
 from posse.paper.claims import Claim
 from posse.paper.figure import Figure
-from posse.paper.margin import errors_by_rounds
+from posse.paper.figures_3_4 import EPOCHS, RANKS, told
 from posse.paper.registry import COMPARISONS, all_figures
 from posse.paper.report import run_seconds, seeds_of, settings_of
 from posse.paper.verdicts import STORED, decide, possible, to_store
@@ -125,16 +126,16 @@ def _section(figure: Figure, table: pl.DataFrame, claims: tuple[Claim, ...]) -> 
 
 
 POLICIES_ON_IMAGES = {
-    **{f"mlingreedy-{k}": f"`mlingreedy-{k}`" for k in (1, 2, 5, 10)},
+    **{told(k): f"`{told(k)}`" for k in RANKS},
     "naive": "`naive`, the paper's baseline",
-    "independent-epochs": "`independent-epochs`: ridge, all data, same epochs",
+    EPOCHS: f"`{EPOCHS}`: ridge, all data, same epochs",
     "independent-greedy": "`independent-greedy`: the same, frequent updates",
 }
 LEARNED_FROM = {
-    "commit-naive": "n random rounds",
-    "relearn-all": "98 random rounds and n − 98 greedy ones, without forgetting",
-    "relearn-naive": "n − 98 greedy rounds alone, as the paper's baseline",
-    "relearn-mlingreedy": "the same, low-rank with k = 5, as MLinGreedy",
+    margin.RANDOM: "n random rounds",
+    margin.BOTH: "98 random rounds and n − 98 greedy ones, without forgetting",
+    margin.OWN: "n − 98 greedy rounds alone, as the paper's baseline",
+    margin.SHARED: "the same, low-rank with k = 5, as MLinGreedy",
 }
 
 
@@ -152,7 +153,7 @@ def images_page(tables: Mapping[str, pl.DataFrame]) -> str:
         f"| {words} | {columns[0][policy]} | {columns[1].get(policy, 'not run')} |"
         for policy, words in POLICIES_ON_IMAGES.items()
     ]
-    found = summarise(errors_by_rounds(tables["margin"]), by=["policy", "explore"], value="error")
+    found = summarise(margin.errors_by_rounds(tables["margin"]), by=["policy", "explore"], value="error")
     wrong = dict(found.filter(pl.col("explore") == 882).select("policy", "error").iter_rows())
     errors = ["| learned from | wrong choices at n = 882 |", "|---|---|"]
     errors += [f"| {words} | {100 * wrong[policy]:.1f} % |" for policy, words in LEARNED_FROM.items()]

@@ -19,11 +19,13 @@ from posse.cli.running import (
     Out,
     Seeds,
     fetch_images,
+    import_from_here,
     kept_in,
     seeds_in_words,
     showing_progress,
 )
 from posse.lab.engines import Workers
+from posse.lab.registry import name_policies
 from posse.numerics.checks import check_choice, check_integer
 from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines
 
@@ -36,6 +38,14 @@ def command(
     scenarios: Annotated[
         list[str] | None,
         typer.Argument(help=f"Scenarios to run: {', '.join(SCENARIOS)}. All, if none is named."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A further policy for all scenarios; repeat for more: NAME or NAME(parameter=value, ...) of "
+            "`posse list`; or MODULE:NAME, one of your own, looked for in this folder first.",
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full/--quick", help=f"{FULL_SEEDS} seeds per scenario, or {QUICK_SEEDS}.")
@@ -62,9 +72,8 @@ def command(
     scenario. The page also shows the scenarios that earlier calls left in OUT.
     """
     with plain_errors(context, interrupted=kept_in(out)):
-        for name in scenarios or ():
-            check_choice("scenario", name, SCENARIOS)
-        chosen = [SCENARIOS[name] for name in dict.fromkeys(scenarios or SCENARIOS)]
+        chosen = chosen_scenarios(scenarios or ())
+        further = further_policies(policy or ())
         n_seeds = check_integer(
             "--seeds", seeds if seeds is not None else FULL_SEEDS if full else QUICK_SEEDS, 1
         )
@@ -73,17 +82,33 @@ def command(
             errors.print(f"Images: {title}", highlight=False)
         about = f"{' '.join(scenario.name for scenario in chosen)}, {seeds_in_words(n_seeds)}"
         with showing_progress(about, "runs") as show:
-            suite = compare(chosen, seeds=n_seeds, out=out, workers=workers, on_progress=show)
-        print_ratios(chosen, suite)
+            suite = compare(
+                chosen, seeds=n_seeds, out=out, policies=further, workers=workers, on_progress=show
+            )
+        print_ratios(suite, [scenario.name for scenario in chosen])
         for sentence in suite.left_out:
             errors.print(sentence, highlight=False, markup=False, soft_wrap=True)
         print(suite.path)
 
 
-def print_ratios(scenarios: Sequence[Scenario], suite: Suite) -> None:
+def chosen_scenarios(names: Sequence[str]) -> list[Scenario]:
+    """Return scenarios by their names; all, if none is named."""
+    for name in names:
+        check_choice("scenario", name, SCENARIOS)
+    return [SCENARIOS[name] for name in dict.fromkeys(names or SCENARIOS)]
+
+
+def further_policies(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the policies that were typed, each once; refuse what cannot be one."""
+    import_from_here(*texts)
+    return tuple(name_policies(tuple(dict.fromkeys(texts)), "--policy")) if texts else ()
+
+
+def print_ratios(suite: Suite, names: Sequence[str]) -> None:
     """Print a row per scenario: the best independent policy, and ratios to it."""
-    summaries = {scenario.name: headlines(scenario, suite.data) for scenario in scenarios}
-    reference, *others = summaries[scenarios[0].name]
+    shown = {scenario.name: scenario for scenario in suite.scenarios}
+    summaries = {name: headlines(shown[name], suite.data) for name in names}
+    reference, *others = summaries[names[0]]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("scenario", no_wrap=True)
     table.add_column(reference.replace(" ", "\n"), overflow="fold")

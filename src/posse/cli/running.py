@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from rich.progress import Progress as Bar
 
 from posse.cli.console import errors
 from posse.lab.engines import ENGINES
+from posse.lab.foreign import is_imported
 from posse.lab.grid import Progress
 from posse.problems.images import load_images
 
@@ -50,6 +52,13 @@ Address = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="Folder for results.")]
 Seeds = Annotated[int | None, typer.Option(help="Seeds per setting, instead of --quick or --full.")]
+
+
+def import_from_here(*texts: str) -> None:
+    """Let MODULE:NAME be found in the current folder, if it is among what was typed."""
+    here = os.getcwd()
+    if any(map(is_imported, texts)) and here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def fetch_images(names: Iterable[str | None]) -> dict[str, str]:

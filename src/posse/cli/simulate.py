@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,16 +23,18 @@ from posse.cli.running import (
     Engine,
     Jobs,
     fetch_images,
+    import_from_here,
     seeds_in_words,
     showing_progress,
 )
 from posse.lab.charts import regret_by_round
 from posse.lab.engines import Workers
-from posse.lab.entries import SYMBOLS
+from posse.lab.entries import SYMBOLS, PolicyOptions
 from posse.lab.experiment import Experiment
 from posse.lab.grid import play_seeds
-from posse.lab.registry import POLICIES, PROBLEMS
+from posse.lab.registry import POLICIES, PROBLEMS, find_problem, heeded_options, name_policies
 from posse.lab.results import policies_compared
+from posse.lab.syntax import parse_value
 from posse.numerics.checks import check_choice, check_integer
 from posse.play.simulation import PATHS
 from posse.problems.noise import NOISE_KINDS
@@ -52,26 +54,42 @@ HELP = {
     "structure": f"What the tasks have in common: {', '.join(STRUCTURES)}.",
     "noise_kind": f"Noise of the rewards: {', '.join(NOISE_KINDS)}.",
 }
-# The policies that heed a setting; a dash at the end stands for all whose names begin so.
-HEEDED = {
-    "policy_rank": ("mlingreedy", "e2tc", "e2tc-", "relearn-mlingreedy"),
-    "prior_rank": ("shared-",),
-    "penalty": ("mlingreedy", "mlingreedy-", "naive", "commit-naive", "relearn-"),
-    "exponent": ("e2tc",),
-    "explore": ("commit-", "relearn-"),
+# What the settings of a run are called among those that policies are told.
+TOLD = {
+    "policy_rank": "rank",
+    "prior_rank": "prior_rank",
+    "penalty": "penalty",
+    "exponent": "exponent",
+    "explore": "explore",
 }
 
 
 def simulate(
     context: typer.Context,
     problem: Annotated[
-        str, typer.Option(help=f"Kind of problem: {', '.join(PROBLEMS)}.", rich_help_panel=PROBLEM)
+        str,
+        typer.Option(
+            help=f"Kind of problem: {', '.join(PROBLEMS)}; or MODULE:NAME, one of your own, looked for in "
+            "this folder first.",
+            rich_help_panel=PROBLEM,
+        ),
     ] = "gaussian",
+    assigned: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of a problem of your own that has no option here; repeat for more.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="N, the number of rounds.", rich_help_panel=PROBLEM)] = 10_000,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Policy to play; repeat for more. `posse list` names them; by default some that suit.",
+            metavar="TEXT",
+            help="Policy to play; repeat for more: NAME or NAME(parameter=value, ...) of `posse list`; or "
+            "MODULE:NAME, one of your own, looked for in this folder first (default: some that suit).",
             rich_help_panel=POLICY,
         ),
     ] = None,
@@ -138,10 +156,9 @@ def simulate(
     For example: posse simulate --dim 20 --rank 2 --tasks 50 --policy mlingreedy --policy naive
     """
     with plain_errors(context):
-        kind = PROBLEMS[check_choice("--problem", problem, PROBLEMS)]
-        names = tuple(dict.fromkeys(policy or kind.policies))
-        for name in names:
-            check_choice("--policy", name, POLICIES)
+        import_from_here(problem, *(policy or ()))
+        kind = find_problem(problem, "--problem")
+        names = tuple(name_policies(tuple(dict.fromkeys(policy or kind.policies)), "--policy"))
         check_integer("--rounds", rounds, 1)
         typed = {"policy_rank": policy_rank, "penalty": penalty, "exponent": exponent, "explore": explore}
         check_heeded(typed, names, rounds)
@@ -154,7 +171,7 @@ def simulate(
         experiment = Experiment(
             name="simulate",
             problem=problem,
-            cells=(own_parameters(problem, chosen),),
+            cells=(all_parameters(problem, chosen, assigned or ()),),
             policies=names,
             horizon=rounds,
             options={name: value for name, value in told.items() if value is not None},
@@ -214,16 +231,43 @@ OPTION_OF = {
 }
 
 
+def all_parameters(problem: str, chosen: Mapping[str, Any], assigned: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a kind of problem, from its options, --set and its defaults."""
+    found = {**own_parameters(problem, chosen), **assigned_parameters(problem, assigned)}
+    for name in find_problem(problem).required:
+        if name not in found:
+            option = f"--{OPTION_OF[name]}" if name in OPTION_OF else f"--set {name}=..."
+            raise ValueError(f"--problem {problem} has no default for {name}: it needs {option}. Got none.")
+    return found
+
+
 def own_parameters(problem: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a kind of problem; refuse those of another kind."""
-    defaults = PROBLEMS[problem].parameters
+    kind = find_problem(problem)
+    defaults = (*kind.parameters, *kind.required)
     given = {name: chosen.get(option) for name, option in OPTION_OF.items()}
     for name, value in given.items():
         if value is not None and name not in defaults:
-            known = ", ".join(f"--{OPTION_OF[own]}" for own in defaults)
+            known = ", ".join(f"--{OPTION_OF[own]}" for own in defaults if own in OPTION_OF) or "none"
             wrong = f"--{OPTION_OF[name]} is not an option of --problem {problem}"
             raise ValueError(f"{wrong}, which has {known}. Got {value!r}.")
-    return {name: default if given[name] is None else given[name] for name, default in defaults.items()}
+    own = {name: given[name] for name in defaults if given.get(name) is not None}
+    return {**kind.parameters, **own}
+
+
+def assigned_parameters(problem: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Return what --set says about a problem of one's own: values by the names of its parameters."""
+    kind = find_problem(problem)
+    known = [name for name in (*kind.parameters, *kind.required) if name not in OPTION_OF]
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set must be NAME=VALUE. Got {text!r}.")
+        if not known:
+            raise ValueError(f"--set is for parameters without an option: {problem} has none. Got {text!r}.")
+        found[check_choice("--set", name, known)] = parse_value(name, value)
+    return found
 
 
 def told_rank(text: str | None) -> dict[str, Any]:
@@ -240,13 +284,14 @@ def told_rank(text: str | None) -> dict[str, Any]:
 def settings_of(experiment: Experiment) -> dict[str, Any]:
     """Return what is played, by the names of the options."""
     (cell,) = experiment.cells
-    used = {**PROBLEMS[experiment.problem].options(cell), **experiment.options}
+    kind = find_problem(experiment.problem)
+    used = {**kind.options({**kind.parameters, **cell}), **experiment.options}
     return {
-        **{OPTION_OF[name]: value for name, value in cell.items()},
+        **{OPTION_OF.get(name, name): value for name, value in cell.items()},
         "rounds": experiment.horizon,
-        "policy_rank": used.pop("rank"),
+        **({"policy_rank": used.pop("rank")} if "rank" in used else {}),
         "prior_rank": used.pop("prior_rank", "auto"),
-        **({"exponent": 1.5} if "e2tc" in experiment.policies else {}),
+        **({"exponent": PolicyOptions().exponent} if heeded("exponent", experiment.names) else {}),
         **used,
     }
 
@@ -266,13 +311,7 @@ def check_heeded(typed: Mapping[str, Any], policies: tuple[str, ...], rounds: in
 
 def heeded(setting: str, policies: tuple[str, ...]) -> bool:
     """Return whether a setting concerns any of the policies that are played."""
-    if setting not in HEEDED:
-        return True
-    return any(
-        name == owner or (owner.endswith("-") and name.startswith(owner))
-        for name in policies
-        for owner in HEEDED[setting]
-    )
+    return setting not in TOLD or any(TOLD[setting] in heeded_options(name) for name in policies)
 
 
 def draw_growth(experiment: Experiment, table: pl.DataFrame, path: Path) -> None:
@@ -292,7 +331,8 @@ def print_comparison(
 ) -> None:
     """Print a table of policies, best first, and below it the settings that concern them."""
     about = ", ".join(f"{name} {value}" for name, value in settings.items() if heeded(name, policies))
-    table = Table("policy", caption=about, caption_justify="left")
+    table = Table(caption=about, caption_justify="left")
+    table.add_column("policy", overflow="fold")
     for heading in ("regret per task", "95 % interval", "seconds per run"):
         table.add_column(heading, justify="right")
     for row in rows:

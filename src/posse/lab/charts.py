@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from posse.core.extras import extra
 from posse.lab.registry import in_order, label_of, style_of
@@ -83,18 +84,17 @@ def regret_by_tasks(
     Parameters
     ----------
     table : DataFrame
-        The long table of runs, with columns `rank` and `n_tasks`.
+        The long table of runs, with a column `n_tasks`; where it has a column `rank`, each rank has a panel.
     title : str
     scale : "linear" or "log"
         Of regret.
     theorem : DataFrame, optional
         A dashed curve: columns `label`, `rank`, `n_tasks` and `regret_per_task`.
     """
-    data = summarise(final_rounds(table), by=["rank", "policy", "n_tasks"])
-    ticks = tuple(sorted(data["n_tasks"].unique().to_list()))
+    ticks = tuple(sorted(table["n_tasks"].unique().to_list()))
     panels = []
-    for rank in data["rank"].unique(maintain_order=True).to_list():
-        drawn = curves(data.filter(pl.col("rank") == rank), x="n_tasks")
+    for rank, rows in _by_rank(final_rounds(table)):
+        drawn = curves(summarise(rows, by=["policy", "n_tasks"]), x="n_tasks")
         if theorem is not None:
             own = theorem.filter(pl.col("rank") == rank)
             drawn += (reference(own["label"][0], own["n_tasks"].to_list(), own["regret_per_task"].to_list()),)
@@ -130,13 +130,11 @@ def regret_by_round(table: pl.DataFrame, title: str, *, caption: str = "") -> Ch
     rows = table.filter(pl.col("round") >= min(FIRST_ROUND, max(table["round"])))
     if "n_tasks" in table.columns:
         rows = rows.filter(pl.col("n_tasks") == pl.col("n_tasks").max())
-    ranks = rows["rank"].unique(maintain_order=True).to_list() if "rank" in rows.columns else [None]
     panels = []
-    for rank in ranks:
-        own = rows if rank is None else rows.filter(pl.col("rank") == rank)
+    for rank, own in _by_rank(rows):
         panels.append(
             Panel(
-                title="" if rank is None else f"k = {rank}",
+                title=f"k = {rank}",
                 x=Axis(label="round n", scale="log"),
                 y=Axis(label="regret per task up to round n", scale="log"),
                 series=curves(summarise(own, by=["policy", "round"]), x="round", kind="band"),
@@ -145,6 +143,13 @@ def regret_by_round(table: pl.DataFrame, title: str, *, caption: str = "") -> Ch
     sentences = ("Regret per task up to round n.", caption, "Bands are 95 % intervals over seeds.")
     said = " ".join(filter(None, sentences))
     return Chart(stem="regret-by-round", title=title, panels=_titled_if_many(panels), caption=said)
+
+
+def _by_rank(rows: pl.DataFrame) -> list[tuple[Any, pl.DataFrame]]:
+    """Return ranks and their rows, least first; rows without ranks are together, under None."""
+    if "rank" not in rows.columns:
+        return [(None, rows)]
+    return [(rank, rows.filter(pl.col("rank") == rank)) for rank in sorted(rows["rank"].unique().to_list())]
 
 
 def _titled_if_many(panels: Sequence[Panel]) -> tuple[Panel, ...]:

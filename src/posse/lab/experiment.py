@@ -1,10 +1,11 @@
-"""Policies by name on a grid of problems: the study that most grids play."""
+"""Policies on a grid of problems: the study that most grids play."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,17 @@ import numpy as np
 from posse.core.extras import extra
 from posse.core.protocols import Policy, Problem
 from posse.lab.entries import NamedProblem, PolicyOptions
-from posse.lab.registry import POLICIES, PROBLEMS, build_policies, draw_problem
+from posse.lab.foreign import failing_as
+from posse.lab.registry import (
+    build_policies,
+    describe_policy,
+    describe_problem,
+    find_policy,
+    find_problem,
+    is_named,
+    name_policies,
+    problem_title,
+)
 from posse.numerics.checks import IntArray, check_choice
 from posse.play import Trace, simulate_all
 from posse.play.simulation import PATHS, default_checkpoints
@@ -30,7 +41,7 @@ KEPT_SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Policies by name on a grid of problems, all of which play the same rounds.
+    """Policies on a grid of problems, all of which play the same rounds.
 
     Its table has a row per policy and checkpoint: `policy`, `round`, `regret_per_task`, the mean over tasks;
     `regret_by_task`, a list of all tasks' regrets at five checkpoints, the last among them, null elsewhere;
@@ -40,14 +51,18 @@ class Experiment:
     ----------
     name : str
         Names the folder of its results.
-    problem : str
-        The kind of problem, a name of `posse list`.
-    cells : tuple of mappings
-        Parameters of each problem in the grid.
-    policies : tuple of str
-        Names of `posse list`. All of them play the same rounds.
+    problem : str, Problem or callable
+        The kind of problem: a name of `posse list`; "module:NAME"; a problem; or a function
+        `draw(*, seed, ...)` that draws one, whose signature says the parameters.
+    policies : sequence, or mapping of names
+        Each is a name of `posse list`, such as "naive", or one with parameters, such as "mlingreedy(rank=5)";
+        "module:NAME"; a policy; or, in a mapping, a function of the problem that makes one. The table calls a
+        policy by its name in the mapping, by its text, or by what it prints as. All of them play the same
+        rounds.
     horizon : int
         N, the rounds of each run. A cell may have a horizon of its own.
+    cells : tuple of mappings
+        Parameters of each problem in the grid; by default one, with the defaults of its kind.
     options : mapping
         What policies are told, by the names of `PolicyOptions`, if not the problem's rank and
         defaults. A cell may have options, too.
@@ -57,10 +72,10 @@ class Experiment:
     """
 
     name: str
-    problem: str
-    cells: tuple[Mapping[str, Any], ...]
-    policies: tuple[str, ...]
+    problem: Any
+    policies: Sequence[Any] | Mapping[str, Any]
     horizon: int
+    cells: tuple[Mapping[str, Any], ...] = ({},)
     options: Mapping[str, Any] = field(default_factory=dict)
     path: str = "auto"
 
@@ -70,27 +85,36 @@ class Experiment:
         check_choice("`path` of Experiment", self.path, PATHS)
         if not self.name.isidentifier():
             raise ValueError(f"`name` of Experiment must be an identifier. Got {self.name!r}.")
-        for name in ("cells", "policies"):
-            entries = getattr(self, name)
-            if not entries or any(entries.count(entry) > 1 for entry in entries):
-                raise ValueError(f"`{name}` of Experiment must be some different entries. Got {entries!r}.")
-        check_choice("`problem` of Experiment", self.problem, PROBLEMS)
-        for name in self.policies:
-            check_choice("policy", name, POLICIES)
+        if not self.cells or any(self.cells.count(cell) > 1 for cell in self.cells):
+            raise ValueError(f"`cells` of Experiment must be some different entries. Got {self.cells!r}.")
+        find_problem(self.problem, "`problem` of Experiment")
+        name_policies(self.policies)
         for name in self.options:
             check_choice("option of Experiment", name, OPTIONS)
         self._check_cells()
 
     def _check_cells(self) -> None:
-        known = [*self._kind.parameters, *OPTIONS, "horizon"]
+        kind = self._kind
+        known = [*kind.parameters, *kind.required, *OPTIONS, "horizon"]
         for name in {name: None for cell in self.cells for name in cell}:
             check_choice("parameter of a cell", name, known)
             if name in self.options and name != "rank":
                 raise ValueError(f"{name} must be an option of Experiment or of its cells. Got both.")
+        for name in kind.required:
+            if any(name not in cell for cell in self.cells):
+                raise ValueError(
+                    f"a cell must say {name}: problem {problem_title(self.problem)} has no default for it. "
+                    "Got none."
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its policies, as the table has them."""
+        return tuple(name_policies(self.policies))
 
     @property
     def _kind(self) -> NamedProblem:
-        return PROBLEMS[self.problem]
+        return find_problem(self.problem)
 
     @property
     def images(self) -> str | None:
@@ -99,9 +123,20 @@ class Experiment:
 
     def parameters(self) -> dict[str, Any]:
         """Return the fields as JSON has them, and what policies are told by default."""
-        told = [self._kind.options({**self._kind.parameters, **cell}) for cell in self.cells]
-        settings: dict[str, Any] = json.loads(json.dumps({**asdict(self), "default_options": told}))
-        return settings
+        settings = {
+            "name": self.name,
+            "problem": describe_problem(self.problem),
+            "cells": [dict(cell) for cell in self.cells],
+            "policies": [
+                describe_policy(name, value) for name, value in name_policies(self.policies).items()
+            ],
+            "horizon": self.horizon,
+            "options": dict(self.options),
+            "path": self.path,
+            "default_options": [self._kind.options({**self._kind.parameters, **cell}) for cell in self.cells],
+        }
+        as_json: dict[str, Any] = json.loads(json.dumps(settings))
+        return as_json
 
     def columns(self, cell: Mapping[str, Any]) -> dict[str, Any]:
         """Return the cell's parameters and its horizon."""
@@ -113,8 +148,9 @@ class Experiment:
 
     def draw(self, cell: Mapping[str, Any], seed: int) -> Problem:
         """Draw the problem of a cell and a seed."""
-        own = {name: cell.get(name, default) for name, default in self._kind.parameters.items()}
-        return draw_problem(self.problem, **own, seed=seed)
+        kind = self._kind
+        own = {name: cell.get(name, default) for name, default in kind.parameters.items()}
+        return kind.draw(**own, **{name: cell[name] for name in kind.required}, seed=seed)
 
     def build(self, cell: Mapping[str, Any], problem: Problem) -> dict[str, Policy]:
         """Build the policies of a cell for its problem."""
@@ -124,17 +160,17 @@ class Experiment:
 
     def check(self, cell: Mapping[str, Any]) -> None:
         """Raise what is wrong with a cell, without playing it."""
-        self._kind.check({**self._kind.parameters, **cell}, self._horizon(cell))
+        kind = self._kind
+        kind.check({**kind.parameters, **cell}, self._horizon(cell))
         problem = self.draw(cell, 0)
-        for name, policy in self.build(cell, problem).items():
-            meant = POLICIES[name].actions
-            if meant not in ("any", self._kind.actions):
-                raise ValueError(
-                    f"{POLICIES[name].label} is made for {ACTION_SETS[meant]}, and the problem "
-                    f"{self.problem} has {ACTION_SETS[self._kind.actions]}. Got the policy {name!r}."
-                )
-            policy.blocks(self._horizon(cell), problem.n_tasks, problem.dim)
-            policy.init(problem.n_tasks, problem.dim)
+        built = self.build(cell, problem)
+        for name, value in name_policies(self.policies).items():
+            own = isinstance(value, str) and is_named(value)
+            if own:
+                _check_actions(value, problem_title(self.problem), kind)
+            with nullcontext() if own else failing_as(f"the policy {name} fails before the first round"):
+                built[name].blocks(self._horizon(cell), problem.n_tasks, problem.dim)
+                built[name].init(problem.n_tasks, problem.dim)
 
     def play(self, cell: Mapping[str, Any], seed: int) -> pl.DataFrame:
         """Draw the problem of a cell and a seed, and play all policies on it."""
@@ -168,6 +204,16 @@ class Experiment:
 
 
 ACTION_SETS = {"finite": "finite action sets", "ellipsoids": "ellipsoids"}
+
+
+def _check_actions(policy: str, problem: str, kind: NamedProblem) -> None:
+    """Raise if a policy with a name is made for other action sets than a problem's."""
+    entry, _ = find_policy(policy)
+    if kind.actions != "any" and entry.actions not in ("any", kind.actions):
+        raise ValueError(
+            f"{entry.label} is made for {ACTION_SETS[entry.actions]}, and the problem {problem} has "
+            f"{ACTION_SETS[kind.actions]}. Got the policy {policy!r}."
+        )
 
 
 def _measurements(policy: str, trace: Trace) -> pl.DataFrame:

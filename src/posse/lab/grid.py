@@ -109,7 +109,7 @@ def run_experiments(
     runs = [Run(study, cell, seed) for study in studies for seed in range(seeds) for cell in study.cells]
     outcomes = _play_missing(runs, out, workers, on_progress)
     for study in studies:
-        complete_manifest(study, seeds, out, [o for o in outcomes if o.run.study == study])
+        complete_manifest(study, seeds, out, [o for o in outcomes if o.run.study.name == study.name])
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed:
         raise GridError(

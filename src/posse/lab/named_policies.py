@@ -1,14 +1,16 @@
-"""The policies that have a name. One of posse's own is added here, by one entry."""
+"""The policies that have a name. One of posse's own is added here, by one entry, and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from posse.core.protocols import Estimator, Policy, Problem
-from posse.estimators import FactorPrior, LowRank, PairedMoments, Ridge, TaskSpectral
-from posse.lab.entries import NamedPolicy, PolicyOptions
+from posse.core.protocols import Estimator, Policy, Problem, Schedule
+from posse.estimators import LowRank, MethodOfMoments, PairedMoments, Ridge, TaskSpectral
+from posse.estimators.moments import SubspaceEstimator
+from posse.lab.entries import Look, NamedPolicy, Parameter
 from posse.numerics.checks import Array
 from posse.policies import (
     E2TC,
@@ -16,6 +18,7 @@ from posse.policies import (
     At,
     DoublyExponential,
     Every,
+    Geometric,
     IndependentGreedy,
     IndependentThompson,
     IndependentUCB,
@@ -32,18 +35,74 @@ from posse.policies import (
 )
 from posse.viz.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, YELLOW, Style
 
+RANK = Parameter(help="k, the rank that it is told.", option="rank", symbol="k")
+PRIOR_RANK = Parameter(
+    help="How many directions tasks share; auto finds out.", option="prior_rank", symbol="k"
+)
+PENALTY = Parameter(help="Its ridge.", option="penalty", symbol="ridge")
+EXPONENT = Parameter(help="c in its N_1 = d^c k sqrt(N / T).", option="exponent", symbol="c")
+SUBSPACES: Mapping[str, SubspaceEstimator] = MappingProxyType(
+    {"moments": MethodOfMoments(), "spectral": TaskSpectral(), "pairs": PairedMoments()}
+)
+SUBSPACE = Parameter(
+    help=f"How it finds the representation: {', '.join(SUBSPACES)}.",
+    default="moments",
+    choices=tuple(SUBSPACES),
+)
+SCHEDULE = Parameter(
+    help="When it re-estimates: geometric (when rounds have grown by a fifth), epochs (the paper's), or a "
+    "number of rounds.",
+    default="geometric",
+)
+MEMORY = Parameter(
+    help="What it learns from: all (rounds), epoch (the last one), or a number below 1 by which each round "
+    "discounts those before it.",
+    default="all",
+)
+THOMPSON_SCALE = Parameter(
+    help="How many times the posterior's standard deviation its draws have.", default=1.0
+)
+UCB_SCALE = Parameter(help="How many standard deviations it is optimistic by.", default=2.0)
+EXPLORE = Parameter(help="The round of its last estimate.", option="explore", symbol="n")
+ESTIMATOR = Parameter(
+    help="What it estimates by: ridge, or low-rank.", default="ridge", choices=("ridge", "low-rank")
+)
+LOW_RANK = replace(RANK, where=("estimator", "low-rank"))
+LEARNED_ONCE = {"estimator": ESTIMATOR, "rank": LOW_RANK, "penalty": PENALTY, "explore": EXPLORE}
+FORGETFUL = {"schedule": 100, "memory": 0.9995}
 
-def _commit(estimator: Estimator, options: PolicyOptions) -> Policy:
-    return LearningPolicy(estimator=estimator, schedule=At((options.explore,)))
+
+def _schedule(value: Any) -> Schedule:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return Every(value)
+    if value not in ("geometric", "epochs"):
+        raise ValueError(
+            f"schedule must be geometric, epochs, or a number of rounds of at least 1. Got {value!r}."
+        )
+    return DoublyExponential() if value == "epochs" else Geometric()
 
 
-def _relearn(estimator: Estimator, memory: str, problem: Problem, options: PolicyOptions) -> Policy:
-    first = min(max(1, problem.dim // 8), options.explore)
-    return LearningPolicy(estimator=estimator, schedule=At((first, options.explore)), memory=memory)
+def _independent(problem: Problem, *, schedule: Any, memory: Any) -> Policy:
+    if memory == "all":
+        return IndependentGreedy(schedule=_schedule(schedule))
+    return LearningPolicy(estimator=Ridge(), schedule=_schedule(schedule), memory=memory)
 
 
-def _forgetful(estimator: Estimator) -> Policy:
-    return LearningPolicy(estimator=estimator, schedule=Every(100), memory=1 - 1 / 2000)
+def _estimator(kind: str, rank: int | None, penalty: float) -> Estimator:
+    return Ridge(penalty=penalty) if rank is None or kind == "ridge" else LowRank(rank=rank, penalty=penalty)
+
+
+def _commit(problem: Problem, *, estimator: str, rank: int | None, penalty: float, explore: int) -> Policy:
+    return LearningPolicy(estimator=_estimator(estimator, rank, penalty), schedule=At((explore,)))
+
+
+def _relearn(
+    problem: Problem, *, estimator: str, rank: int | None, penalty: float, explore: int, memory: Any
+) -> Policy:
+    first = min(max(1, problem.dim // 8), explore)
+    return LearningPolicy(
+        estimator=_estimator(estimator, rank, penalty), schedule=At((first, explore)), memory=memory
+    )
 
 
 def _basis(problem: Any) -> Array:
@@ -54,28 +113,28 @@ def _basis(problem: Any) -> Array:
     return basis
 
 
-def _mlingreedy_of_rank(rank: int, style: Style) -> NamedPolicy:
-    return NamedPolicy(
-        f"MLinGreedy, k = {rank}",
-        f"MLinGreedy told the rank {rank}, whatever that of the problem",
-        "the paper",
-        style,
-        lambda problem, options: MLinGreedy(rank=rank, penalty=options.penalty),
-        "finite",
-    )
+def _mlingreedy_of_rank(rank: int, style: Style) -> Look:
+    summary = f"MLinGreedy told the rank {rank}, whatever that of the problem"
+    return Look(f"MLinGreedy, k = {rank}", summary, style, {"rank": rank})
 
 
-def _e2tc_of_exponent(exponent: float, style: Style) -> NamedPolicy:
-    return NamedPolicy(
-        f"E2TC, c = {exponent:g}",
-        f"E2TC with the exponent c = {exponent:g} in its N_1 = d^c k sqrt(N / T)",
-        "the paper",
-        style,
-        lambda problem, options: E2TC(rank=options.rank, exponent=exponent),
-        "ellipsoids",
-    )
+def _e2tc_of_exponent(exponent: float, style: Style) -> Look:
+    summary = f"E2TC with the exponent c = {exponent:g} in its N_1 = d^c k sqrt(N / T)"
+    return Look(f"E2TC, c = {exponent:g}", summary, style, {"exponent": exponent})
 
 
+def _shared(policy: Callable[..., Policy], **scale: Parameter) -> dict[str, Any]:
+    """Return how a shared policy is built, and its parameters."""
+
+    def build(problem: Problem, *, schedule: Any, **values: Any) -> Policy:
+        return policy(schedule=_schedule(schedule), **values)
+
+    parameters = {"rank": PRIOR_RANK, **scale, "schedule": SCHEDULE, "memory": MEMORY}
+    return {"build": build, "parameters": parameters}
+
+
+COMMIT_SUMMARY = "n rounds at random, then greedy play by NaiveGreedy's estimate from them"
+E2TC_SUMMARY = "the paper's Algorithm 2 for ellipsoids: explore, find the representation, refine, commit"
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
     {
         "shared-greedy": NamedPolicy(
@@ -83,133 +142,145 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "posse's learned prior, shared by all tasks as far as that helps, and greedy play",
             "posse",
             Style(PINK, "star"),
-            lambda problem, options: SharedGreedy(rank=options.prior_rank),
+            **_shared(SharedGreedy),
+            looks=(
+                Look(
+                    "SharedGreedy, forgetful",
+                    "SharedGreedy for tasks that move: updates every 100 rounds, a memory of about 2000",
+                    Style(PINK, "plus"),
+                    FORGETFUL,
+                ),
+            ),
         ),
         "shared-thompson": NamedPolicy(
             "SharedThompson",
             "posse's learned prior and Thompson sampling: explores, on any action set",
             "posse",
             Style(PINK, "circle"),
-            lambda problem, options: SharedThompson(rank=options.prior_rank),
+            **_shared(SharedThompson, scale=THOMPSON_SCALE),
         ),
         "shared-ucb": NamedPolicy(
             "SharedUCB",
             "posse's learned prior and upper confidence bounds: explores, on finite action sets",
             "posse",
             Style(PINK, "square"),
-            lambda problem, options: SharedUCB(rank=options.prior_rank),
-            "finite",
-        ),
-        "shared-forgetful": NamedPolicy(
-            "SharedGreedy, forgetful",
-            "SharedGreedy for tasks that move: updates every 100 rounds, a memory of about 2000",
-            "posse",
-            Style(PINK, "plus"),
-            lambda problem, options: _forgetful(FactorPrior(rank=options.prior_rank)),
+            **_shared(SharedUCB, scale=UCB_SCALE),
+            actions="finite",
         ),
         "mlingreedy": NamedPolicy(
             "MLinGreedy",
             "the paper's Algorithm 1: low-rank least squares, each epoch from the last one's data",
             "the paper",
             Style(BLUE, "circle"),
-            lambda problem, options: MLinGreedy(rank=options.rank, penalty=options.penalty),
+            lambda problem, rank, penalty: MLinGreedy(rank=rank, penalty=penalty),
             "finite",
+            {"rank": RANK, "penalty": PENALTY},
+            (
+                _mlingreedy_of_rank(1, Style(SKY, "diamond")),
+                _mlingreedy_of_rank(2, Style(PINK, "cross")),
+                _mlingreedy_of_rank(5, Style(BLUE, "hexagon")),
+                _mlingreedy_of_rank(10, Style(BLACK, "down")),
+            ),
         ),
-        "mlingreedy-1": _mlingreedy_of_rank(1, Style(SKY, "diamond")),
-        "mlingreedy-2": _mlingreedy_of_rank(2, Style(PINK, "cross")),
-        "mlingreedy-5": _mlingreedy_of_rank(5, Style(BLUE, "hexagon")),
-        "mlingreedy-10": _mlingreedy_of_rank(10, Style(BLACK, "down")),
         "naive": NamedPolicy(
             "NaiveGreedy",
             "the paper's baseline: ordinary least squares, each task alone, same epochs",
             "each task alone",
             Style(RED, "square"),
-            lambda problem, options: NaiveGreedy(penalty=options.penalty),
+            lambda problem, penalty: NaiveGreedy(penalty=penalty),
             "finite",
+            {"penalty": PENALTY},
         ),
         "independent-greedy": NamedPolicy(
             "IndependentGreedy",
             "the baseline strengthened: ridge with a learned penalty, all data, frequent updates",
             "each task alone",
             Style(ORANGE, "triangle"),
-            lambda problem, options: IndependentGreedy(),
-        ),
-        "independent-epochs": NamedPolicy(
-            "IndependentGreedy, epochs",
-            "ridge with a learned penalty and all data, but updates at the ends of the paper's epochs alone",
-            "each task alone",
-            Style(GREEN, "star"),
-            lambda problem, options: IndependentGreedy(schedule=DoublyExponential()),
+            _independent,
+            parameters={"schedule": SCHEDULE, "memory": MEMORY},
+            looks=(
+                Look(
+                    "IndependentGreedy, epochs",
+                    "ridge with a learned penalty and all data, but updates at the ends of the paper's "
+                    "epochs alone",
+                    Style(GREEN, "star"),
+                    {"schedule": "epochs"},
+                ),
+                Look(
+                    "IndependentGreedy, forgetful",
+                    "each task alone, for tasks that move: updates every 100 rounds, a memory of about 2000",
+                    Style(ORANGE, "plus"),
+                    FORGETFUL,
+                ),
+            ),
         ),
         "independent-thompson": NamedPolicy(
             "IndependentThompson",
             "each task alone: ridge with a learned penalty, all data, Thompson sampling",
             "each task alone",
             Style(ORANGE, "circle"),
-            lambda problem, options: IndependentThompson(),
+            lambda problem, scale: IndependentThompson(scale=scale),
+            parameters={"scale": THOMPSON_SCALE},
         ),
         "independent-ucb": NamedPolicy(
             "IndependentUCB",
             "each task alone: ridge with a learned penalty, all data, upper confidence bounds",
             "each task alone",
             Style(ORANGE, "square"),
-            lambda problem, options: IndependentUCB(),
+            lambda problem, scale: IndependentUCB(scale=scale),
             "finite",
-        ),
-        "independent-forgetful": NamedPolicy(
-            "IndependentGreedy, forgetful",
-            "each task alone, for tasks that move: updates every 100 rounds, a memory of about 2000",
-            "each task alone",
-            Style(ORANGE, "plus"),
-            lambda problem, options: _forgetful(Ridge()),
+            {"scale": UCB_SCALE},
         ),
         "oracle-greedy": NamedPolicy(
             "OracleGreedy",
             "IndependentGreedy told the true representation: what is left to gain",
             "oracles",
             Style(GREEN, "diamond"),
-            lambda problem, options: OracleGreedy(_basis(problem)),
+            lambda problem: OracleGreedy(_basis(problem)),
         ),
         "oracle-thompson": NamedPolicy(
             "OracleThompson",
             "IndependentThompson told the true representation",
             "oracles",
             Style(GREEN, "circle"),
-            lambda problem, options: OracleThompson(_basis(problem)),
+            lambda problem, scale: OracleThompson(_basis(problem), scale=scale),
+            parameters={"scale": THOMPSON_SCALE},
         ),
-        "e2tc-0.5": _e2tc_of_exponent(0.5, Style(ORANGE, "star")),
-        "e2tc-1": _e2tc_of_exponent(1.0, Style(PINK, "hexagon")),
         "e2tc": NamedPolicy(
-            "E2TC, c = 1.5",
-            "the paper's Algorithm 2 for ellipsoids: explore, find the representation, refine, commit",
+            "E2TC",
+            E2TC_SUMMARY,
             "the paper",
             Style(BLUE, "plus"),
-            lambda problem, options: E2TC(rank=options.rank, exponent=options.exponent),
+            lambda problem, rank, exponent, subspace: E2TC(
+                rank=rank, exponent=exponent, subspace=SUBSPACES[subspace]
+            ),
             "ellipsoids",
-        ),
-        "e2tc-2": _e2tc_of_exponent(2.0, Style(BLACK, "cross")),
-        "e2tc-spectral": NamedPolicy(
-            "E2TC, spectral",
-            "E2TC that finds the representation from the tasks' own least squares (Yang et al. 2022)",
-            "the paper",
-            Style(SKY, "hexagon"),
-            lambda problem, options: E2TC(rank=options.rank, subspace=TaskSpectral()),
-            "ellipsoids",
-        ),
-        "e2tc-pairs": NamedPolicy(
-            "E2TC, pairs",
-            "E2TC that finds the representation from products of different rounds",
-            "the paper",
-            Style(YELLOW, "star"),
-            lambda problem, options: E2TC(rank=options.rank, subspace=PairedMoments()),
-            "ellipsoids",
+            {"rank": RANK, "exponent": EXPONENT, "subspace": SUBSPACE},
+            (
+                _e2tc_of_exponent(0.5, Style(ORANGE, "star")),
+                _e2tc_of_exponent(1.0, Style(PINK, "hexagon")),
+                Look("E2TC, c = 1.5", E2TC_SUMMARY, Style(BLUE, "plus")),
+                _e2tc_of_exponent(2.0, Style(BLACK, "cross")),
+                Look(
+                    "E2TC, spectral",
+                    "E2TC that finds the representation from the tasks' own least squares (Yang et al. 2022)",
+                    Style(SKY, "hexagon"),
+                    {"subspace": "spectral"},
+                ),
+                Look(
+                    "E2TC, pairs",
+                    "E2TC that finds the representation from products of different rounds",
+                    Style(YELLOW, "star"),
+                    {"subspace": "pairs"},
+                ),
+            ),
         ),
         "pege": NamedPolicy(
             "PEGE",
             "each task alone on its ellipsoid: cycles of exploring d directions and exploiting",
             "each task alone",
             Style(RED, "hexagon"),
-            lambda problem, options: PEGE(),
+            lambda problem: PEGE(),
             "ellipsoids",
         ),
         "oracle-commit": NamedPolicy(
@@ -217,54 +288,57 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "E2TC told the true representation",
             "oracles",
             Style(GREEN, "cross"),
-            lambda problem, options: OracleCommit(basis=_basis(problem)),
+            lambda problem: OracleCommit(basis=_basis(problem)),
             "ellipsoids",
         ),
-        "commit-exact": NamedPolicy(
-            "from random rounds, no ridge",
-            "n rounds at random, then greedy play by their least squares of minimum norm",
-            "others",
-            Style(PINK, "triangle"),
-            lambda problem, options: _commit(Ridge(penalty=0.0), options),
-        ),
-        "commit-naive": NamedPolicy(
+        "commit": NamedPolicy(
             "from random rounds",
-            "n rounds at random, then greedy play by NaiveGreedy's estimate from them",
+            COMMIT_SUMMARY,
             "others",
             Style(BLACK, "circle"),
-            lambda problem, options: _commit(Ridge(penalty=options.penalty), options),
+            _commit,
+            parameters=LEARNED_ONCE,
+            looks=(
+                Look(
+                    "from random rounds, no ridge",
+                    "n rounds at random, then greedy play by their least squares of minimum norm",
+                    Style(PINK, "triangle"),
+                    {"penalty": 0},
+                ),
+                Look("from random rounds", COMMIT_SUMMARY, Style(BLACK, "circle")),
+            ),
         ),
-        "relearn-naive": NamedPolicy(
+        "relearn": NamedPolicy(
             "from own rounds, as NaiveGreedy",
             "as NaiveGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the greedy "
             "rounds alone",
             "others",
             Style(RED, "down"),
-            lambda problem, options: _relearn(Ridge(penalty=options.penalty), "epoch", problem, options),
-        ),
-        "relearn-mlingreedy": NamedPolicy(
-            "from own rounds, as MLinGreedy",
-            "as MLinGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the greedy "
-            "rounds alone",
-            "others",
-            Style(BLUE, "triangle"),
-            lambda problem, options: _relearn(
-                LowRank(rank=options.rank, penalty=options.penalty), "epoch", problem, options
+            _relearn,
+            parameters={**LEARNED_ONCE, "memory": replace(MEMORY, default="epoch")},
+            looks=(
+                Look(
+                    "from own rounds, as MLinGreedy",
+                    "as MLinGreedy: d/8 rounds at random, greedy play up to n, then by an estimate from the "
+                    "greedy rounds alone",
+                    Style(BLUE, "triangle"),
+                    {"estimator": "low-rank"},
+                ),
+                Look(
+                    "from random and own rounds",
+                    "d/8 rounds at random, greedy play up to n, then by NaiveGreedy's estimate from all of "
+                    "them",
+                    Style(GREEN, "plus"),
+                    {"memory": "all"},
+                ),
             ),
-        ),
-        "relearn-all": NamedPolicy(
-            "from random and own rounds",
-            "d/8 rounds at random, greedy play up to n, then by NaiveGreedy's estimate from all of them",
-            "others",
-            Style(GREEN, "plus"),
-            lambda problem, options: _relearn(Ridge(penalty=options.penalty), "all", problem, options),
         ),
         "random": NamedPolicy(
             "Random",
             "uniform choice, never learning: the worst that is worth showing",
             "others",
             Style(GREY, "down", "dotted"),
-            lambda problem, options: Random(),
+            lambda problem: Random(),
         ),
     }
 )

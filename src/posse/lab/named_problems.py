@@ -22,14 +22,18 @@ from posse.problems import (
 from posse.problems.images import IMAGE_SETS, load_images
 
 PLAYED = ("shared-greedy", "mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random")
-ON_ELLIPSOIDS = ("shared-thompson", "e2tc", "e2tc-spectral", "pege", "oracle-commit", "random")
-ON_IMAGES = ("mlingreedy", "naive", "independent-epochs", "independent-greedy", "random")
+ON_ELLIPSOIDS = ("shared-thompson", "e2tc", "e2tc(subspace=spectral)", "pege", "oracle-commit", "random")
+ON_IMAGES = ("mlingreedy", "naive", "independent-greedy(schedule=epochs)", "independent-greedy", "random")
 EXPLORING = (
     *("shared-greedy", "shared-thompson", "shared-ucb", "mlingreedy"),
     *("independent-greedy", "independent-thompson", "independent-ucb"),
 )
 AND_ORACLES = (*EXPLORING, "oracle-greedy", "oracle-thompson")
-AND_FORGETFUL = (*EXPLORING, "shared-forgetful", "independent-forgetful")
+AND_FORGETFUL = (
+    *EXPLORING,
+    "shared-greedy(schedule=100, memory=0.9995)",
+    "independent-greedy(schedule=100, memory=0.9995)",
+)
 
 
 def _class_pairs(name: str, *, n_classes: int, scaling: str, seed: int) -> Problem:

@@ -27,7 +27,7 @@ HORIZON = 10_000
 # Of which a theorem's name and formulas are asked, that do not depend on it.
 SMALLEST = Setting(horizon=1, n_tasks=1, dim=1, rank=1)
 FINITE_POLICIES = ("mlingreedy", "naive", "shared-greedy", "independent-greedy", "oracle-greedy")
-SPHERE_POLICIES = ("e2tc", "e2tc-spectral", "pege", "shared-thompson", "oracle-commit")
+SPHERE_POLICIES = ("e2tc", "e2tc(subspace=spectral)", "pege", "shared-thompson", "oracle-commit")
 
 
 def lower_bounds(table: pl.DataFrame, bound: Callable[[Setting], Bound], constant: float) -> pl.DataFrame:

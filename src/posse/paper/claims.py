@@ -72,8 +72,12 @@ class Claim:
 
 
 def final_regrets(table: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per rank, number of tasks and seed, with the final regret of each policy as a column."""
-    return final_rounds(table).pivot("policy", index=["rank", "n_tasks", "seed"], values="regret_per_task")
+    """Return one row per rank, number of tasks and seed, with the final regret of each policy as a column.
+
+    A table that has no ranks, or no numbers of tasks, has a row per seed and what it has of them.
+    """
+    keys = [name for name in ("rank", "n_tasks", "seed") if name in table.columns]
+    return final_rounds(table).pivot("policy", index=keys, values="regret_per_task")
 
 
 def seeds_by(table: pl.DataFrame, along: str, values: pl.Expr) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from posse.core.extras import extra
 from posse.lab.experiment import Experiment
-from posse.lab.registry import POLICIES
+from posse.lab.registry import look_of
 from posse.lab.results import final_rounds
 from posse.lab.study import Study
 from posse.paper.claims import Claim
@@ -64,7 +64,8 @@ class Figure:
     def contestants(self) -> Mapping[str, tuple[str, str]]:
         """Label and summary of all that is compared, by the name that it has in the table."""
         if isinstance(self.study, Experiment):
-            return {name: (POLICIES[name].label, POLICIES[name].summary) for name in self.study.policies}
+            looks = {name: look_of(name) for name in self.study.names}
+            return {name: (look.label, look.summary) for name, look in looks.items()}
         return self.estimators
 
     @property

@@ -7,7 +7,7 @@ from itertools import pairwise
 from posse.core.extras import extra
 from posse.lab.charts import curves, regret_by_round, series
 from posse.lab.experiment import Experiment
-from posse.lab.registry import label_of, style_of
+from posse.lab.registry import POLICIES, find_policy, is_named, label_of, style_of
 from posse.lab.results import final_rounds, summarise
 from posse.numerics.checks import Array
 from posse.paper.claims import (
@@ -27,8 +27,14 @@ with extra("lab"):
     import polars as pl
 
 RANKS = (1, 2, 5, 10)
+EPOCHS = "independent-greedy(schedule=epochs)"
 # With more tasks than this, a run of greedy play with frequent updates takes minutes.
 MOST_TRAPPED = 10
+
+
+def told(rank: int) -> str:
+    """Return the name of MLinGreedy that is told a rank."""
+    return f"mlingreedy(rank={rank})"
 
 
 def beats_naive(table: pl.DataFrame) -> Claim:
@@ -50,7 +56,7 @@ def advantage_does_not_shrink(table: pl.DataFrame) -> Claim:
     """Decide "the advantage of our algorithm does not decrease as we increase k", step by step."""
     regrets = _by_policy(final_rounds(table))
     steps = {
-        f"k = {small} to {large}": regrets[f"mlingreedy-{small}"] - regrets[f"mlingreedy-{large}"]
+        f"k = {small} to {large}": regrets[told(small)] - regrets[told(large)]
         for small, large in pairwise(_ranks(table))
     }
     return sampled_claim(
@@ -65,7 +71,7 @@ def advantage_does_not_shrink(table: pl.DataFrame) -> Claim:
 
 def beats_ridge(table: pl.DataFrame) -> Claim:
     """Decide whether MLinGreedy also beats tasks alone that keep their data and a penalty."""
-    evidence = _saved(table, "independent-epochs")
+    evidence = _saved(table, EPOCHS)
     return signed_claim(
         evidence,
         1,
@@ -80,7 +86,7 @@ def beats_ridge(table: pl.DataFrame) -> Claim:
 def greedy_is_trapped(table: pl.DataFrame) -> Claim:
     """Decide whether frequent updates without exploration do harm."""
     regrets = _by_policy(final_rounds(table))
-    often, seldom = regrets["independent-greedy"], regrets["independent-epochs"]
+    often, seldom = regrets["independent-greedy"], regrets[EPOCHS]
     evidence = simultaneous({"frequent updates minus the paper's epochs": often - seldom})
     return signed_claim(
         evidence,
@@ -96,7 +102,7 @@ def greedy_is_trapped(table: pl.DataFrame) -> Claim:
 
 def _saved(table: pl.DataFrame, baseline: str) -> tuple[Evidence, ...]:
     regrets = _by_policy(final_rounds(table))
-    return simultaneous({f"k = {k}": regrets[baseline] - regrets[f"mlingreedy-{k}"] for k in _ranks(table)})
+    return simultaneous({f"k = {k}": regrets[baseline] - regrets[told(k)] for k in _ranks(table)})
 
 
 def _n_tasks(table: pl.DataFrame) -> int:
@@ -117,11 +123,19 @@ def _by_policy(rows: pl.DataFrame) -> dict[str, Array]:
     }
 
 
+def _rank_of(policy: str) -> int | None:
+    """Return the rank that MLinGreedy is told by its name; None for other policies."""
+    if not is_named(policy):
+        return None
+    entry, typed = find_policy(policy)
+    return typed.get("rank") if entry is POLICIES["mlingreedy"] else None
+
+
 def regret_by_rank(table: pl.DataFrame, title: str) -> Chart:
     """Return MLinGreedy's final regret against the rank it is told; policies without one are level lines."""
     data = summarise(final_rounds(table), by=["policy"])
-    told = pl.col("policy").str.extract(r"^mlingreedy-(\d+)$").cast(pl.Int64).alias("rank")
-    ranked = data.with_columns(told).filter(pl.col("rank").is_not_null()).sort("rank")
+    ranks = [_rank_of(policy) for policy in data["policy"]]
+    ranked = data.with_columns(pl.Series("rank", ranks, dtype=pl.Int64)).drop_nulls("rank").sort("rank")
     level = data.filter(~pl.col("policy").is_in(ranked["policy"].to_list()))
     ends = pl.DataFrame({"rank": [ranked["rank"][0], ranked["rank"][-1]]})
     panel = Panel(
@@ -186,7 +200,7 @@ def figure(name: str, *, n_classes: int, images: str) -> Figure:
             name=variant(name, images),
             problem=images,
             cells=({"n_classes": n_classes, "scaling": "norm"},),
-            policies=(*(f"mlingreedy-{k}" for k in RANKS), "naive", "independent-epochs", *trapped),
+            policies=(*(told(k) for k in RANKS), "naive", EPOCHS, *trapped),
             horizon=10_000,
         ),
         claims=(

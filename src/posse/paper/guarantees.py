@@ -54,8 +54,8 @@ LOOKS = {
     "low-rank": "mlingreedy",
     "alone": "naive",
     "moments": "e2tc",
-    "pairs": "e2tc-1",
-    "spectral": "e2tc-spectral",
+    "pairs": "e2tc(exponent=1)",
+    "spectral": "e2tc(subspace=spectral)",
 }
 # Where a sine is above this, its bound is near 1 and says nothing.
 SMALL_SINE = 0.5

@@ -18,6 +18,9 @@ from posse.viz.chart import Axis, Chart, Panel
 with extra("lab"):
     import polars as pl
 
+# Estimates from random rounds, without a ridge and with one; from own rounds; from both; from own, shared.
+EXACT, RANDOM, OWN = "commit(penalty=0)", "commit", "relearn"
+BOTH, SHARED = "relearn(memory=all)", "relearn(estimator=low-rank)"
 # Rounds from which estimates are made, as shares of the number of features.
 SHARES = (1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 1, 9 / 8, 3 / 2, 2, 4)
 
@@ -38,12 +41,12 @@ def errors_by_rounds(table: pl.DataFrame) -> pl.DataFrame:
 
 def interpolation_peak(table: pl.DataFrame, *, dim: int) -> Claim:
     """Decide whether least squares without a ridge gets worse with more data, up to about n = d."""
-    curve = _errors(table, "commit-exact")
+    curve = _errors(table, EXACT)
     few, *others = curve
     evidence = simultaneous({f"n = {few} to {n}": 100 * (curve[n] - curve[few]) for n in others})
     signs = [item.sign for item in evidence]
     worst = max(others, key=lambda n: float(curve[n].mean()))
-    ridge = _errors(table, "commit-naive")[worst].mean()
+    ridge = _errors(table, RANDOM)[worst].mean()
     return Claim(
         statement="With more random rounds to learn from, least squares without a ridge at first gets worse: "
         "it has a peak of interpolation.",
@@ -59,10 +62,7 @@ def interpolation_peak(table: pl.DataFrame, *, dim: int) -> Claim:
 
 def one_sided_rounds(table: pl.DataFrame, *, dim: int) -> Claim:
     """Decide whether the baseline fails by learning from its own choices alone."""
-    random, own, both, shared = (
-        _errors(table, name)
-        for name in ("commit-naive", "relearn-naive", "relearn-all", "relearn-mlingreedy")
-    )
+    random, own, both, shared = (_errors(table, name) for name in (RANDOM, OWN, BOTH, SHARED))
     near = min(own, key=lambda n: abs(n - 1.15 * dim))
     evidence = simultaneous({f"own minus random rounds, n = {near}": 100 * (own[near] - random[near])})
     return signed_claim(
@@ -126,7 +126,7 @@ def figure(name: str, *, images: str) -> Figure:
             cells=tuple(
                 {"n_classes": 5, "scaling": "norm", "explore": round(dim * share)} for share in SHARES
             ),
-            policies=("commit-exact", "commit-naive", "relearn-naive", "relearn-mlingreedy", "relearn-all"),
+            policies=(EXACT, RANDOM, OWN, SHARED, BOTH),
             horizon=5 * dim,
         ),
         claims=(partial(interpolation_peak, dim=dim), partial(one_sided_rounds, dim=dim)),

@@ -207,7 +207,9 @@ def _cells(figure: Figure, table: pl.DataFrame) -> list[dict[str, Any]]:
     means = summarise(figure.final(table), by=[*columns, figure.contest], value=figure.value)
     half = (pl.col("ci_high") - pl.col("ci_low")) / 2
     rows = []
-    for cell, group in means.with_columns(half.alias("half")).group_by(columns, maintain_order=True):
+    halved = means.with_columns(half.alias("half"))
+    groups = halved.group_by(columns, maintain_order=True) if columns else [((), halved)]
+    for cell, group in groups:
         values = {row[figure.contest]: (row[figure.value], row["half"]) for row in group.to_dicts()}
         rows.append({"cell": cell, "values": values})
     return rows

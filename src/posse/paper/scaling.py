@@ -273,7 +273,7 @@ FIGURES = (
         title="Scaling of regret on the sphere",
         problem="ellipsoid",
         sweeps=SPHERE,
-        policies=("e2tc", "e2tc-spectral", "pege", "oracle-commit"),
+        policies=("e2tc", "e2tc(subspace=spectral)", "pege", "oracle-commit"),
         bound=theory.infinite_upper,
         claims=(exponents_on_the_sphere, falls_on_the_sphere),
         remark=(

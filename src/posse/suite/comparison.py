@@ -16,7 +16,7 @@ from posse.core.extras import extra
 from posse.core.files import write_atomically
 from posse.lab.engines import Workers
 from posse.lab.grid import ALONE, Progress, run_experiments
-from posse.lab.registry import POLICIES, in_order, label_of, style_of
+from posse.lab.registry import family_of, in_order, label_of, look_of, name_policies, style_of
 from posse.lab.results import final_rounds, mean_and_ends
 from posse.lab.store import earlier_results
 from posse.numerics.checks import Array
@@ -58,6 +58,7 @@ def compare(
     *,
     seeds: int,
     out: Path,
+    policies: Sequence[Any] | Mapping[str, Any] = (),
     workers: Workers = ALONE,
     known: Iterable[Scenario] = tuple(SCENARIOS.values()),
     on_progress: Callable[[Progress], None] = lambda progress: None,
@@ -75,6 +76,8 @@ def compare(
         Seeds 0, ..., seeds - 1 of each scenario.
     out : Path
         The folder of results.
+    policies : sequence, or mapping of names
+        Further policies for all scenarios, as `Experiment` takes them.
     workers : Workers
         Who plays: by default this process.
     known : iterable of Scenario
@@ -85,9 +88,13 @@ def compare(
     import posse.viz.lanes  # noqa: F401 - a missing extra is said before anything is played
 
     clock = time.perf_counter()
-    experiments = [scenario.experiment for scenario in scenarios]
+    played = [scenario.with_policies(policies) for scenario in scenarios]
+    for scenario in played if policies else ():
+        scenario.experiment.check(scenario.experiment.cells[0])
+    experiments = [scenario.experiment for scenario in played]
     tables = run_experiments(experiments, seeds=seeds, out=out, workers=workers, on_progress=on_progress)
-    everything = {scenario.name: scenario for scenario in (*known, *scenarios)}
+    everyone = (*(scenario.with_policies(policies) for scenario in known), *played)
+    everything = {scenario.name: scenario for scenario in everyone}
     others = (some.experiment for some in everything.values() if some.experiment.name not in tables)
     earlier, left_out = earlier_results(others, out)
     tables |= earlier
@@ -128,7 +135,7 @@ def write_comparison(
         "comparison.html.j2",
         scenarios=scenarios,
         summaries={scenario.name: headlines(scenario, data) for scenario in scenarios},
-        policies={name: (label_of(name), _summary(name)) for name in in_order(data["policy"])},
+        policies={name: (look_of(name).label, look_of(name).summary) for name in in_order(data["policy"])},
         rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
         image=save_picture(picture, out / "comparison"),
         command=commands(scenarios, tables, out),
@@ -142,10 +149,15 @@ def commands(scenarios: Sequence[Scenario], tables: Mapping[str, pl.DataFrame], 
     by_seeds: dict[int, list[str]] = {}
     for scenario in scenarios:
         by_seeds.setdefault(tables[scenario.experiment.name]["seed"].n_unique(), []).append(scenario.name)
-    return "\n".join(
-        shlex.join(["posse", "compare", *names, "--seeds", str(n_seeds), "--out", str(out)])
+    policies = name_policies(scenarios[0].experiment.policies)
+    typed = [name for name in scenarios[0].further if policies[name] == name]
+    told = [word for name in typed for word in ("--policy", name)]
+    lines = [
+        shlex.join(["posse", "compare", *names, *told, "--seeds", str(n_seeds), "--out", str(out)])
         for n_seeds, names in by_seeds.items()
-    )
+    ]
+    others = [name for name in scenarios[0].further if name not in typed]
+    return "\n".join([*lines, *(f"# in a program, which adds the policy {name}" for name in others)])
 
 
 def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -213,6 +225,7 @@ def headlines(scenario: Scenario, data: pl.DataFrame) -> dict[str, dict[str, Any
         **{name: name for name in SHARED},
         "the paper's": scenario.paper,
         "oracle": first["best_oracle"],
+        **{name: name for name in scenario.further},
     }
     return {heading: rows.get(policy) for heading, policy in chosen.items()}
 
@@ -235,11 +248,6 @@ def lane_rows(data: pl.DataFrame) -> list[LaneRow]:
     ]
 
 
-def family_of(policy: str) -> str:
-    """Return the family of a policy: "others" for one that the registry does not know."""
-    return POLICIES[policy].family if policy in POLICIES else "others"
-
-
 def _lane(row: Mapping[str, Any]) -> Lane:
     return Lane(
         label=label_of(row["policy"]),
@@ -249,10 +257,6 @@ def _lane(row: Mapping[str, Any]) -> Lane:
         low=row["to_independent_low"],
         high=row["to_independent_high"],
     )
-
-
-def _summary(policy: str) -> str:
-    return POLICIES[policy].summary if policy in POLICIES else "not one of posse's"
 
 
 def _best(samples: Mapping[str, Array], family: str) -> str | None:

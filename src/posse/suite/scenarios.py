@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from posse.lab.entries import SYMBOLS
 from posse.lab.experiment import Experiment
+from posse.lab.registry import name_policies, problem_title
 
 HORIZON = 10_000
 SHARED = ("shared-greedy", "shared-thompson", "shared-ucb")
@@ -19,7 +20,7 @@ SPHERE = (
     "shared-greedy",
     "shared-thompson",
     "e2tc",
-    "e2tc-spectral",
+    "e2tc(subspace=spectral)",
     "pege",
     "independent-greedy",
     "independent-thompson",
@@ -52,6 +53,8 @@ class Scenario:
         One sentence: what is hard about it, or interesting.
     experiment : Experiment
         Of exactly one cell.
+    further : tuple of str
+        The names of policies that were asked for beside those of the scenario.
     """
 
     name: str
@@ -59,23 +62,32 @@ class Scenario:
     title: str
     reason: str
     experiment: Experiment
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         found = len(self.experiment.cells)
         if found != 1:
             raise ValueError(f"`experiment` of Scenario must have exactly one cell. Got {found}.")
 
+    def with_policies(self, policies: Sequence[Any] | Mapping[str, Any]) -> Scenario:
+        """Return the scenario with further policies; those that it has already are not added twice."""
+        if not policies:
+            return self
+        further = name_policies(policies)
+        together = {**name_policies(self.experiment.policies), **further}
+        return replace(self, experiment=replace(self.experiment, policies=together), further=tuple(further))
+
     @property
     def settings(self) -> dict[str, Any]:
         """What is played, by the symbols of the paper where it has them."""
         (cell,) = self.experiment.cells
         parameters = {SYMBOLS.get(name, name): value for name, value in cell.items()}
-        return {"problem": self.experiment.problem, **parameters, "N": self.experiment.horizon}
+        return {"problem": problem_title(self.experiment.problem), **parameters, "N": self.experiment.horizon}
 
     @property
     def paper(self) -> str | None:
         """The algorithm of the paper that is played, if one is."""
-        return next((name for name in PAPERS if name in self.experiment.policies), None)
+        return next((name for name in PAPERS if name in self.experiment.names), None)
 
 
 def _scenario(
@@ -206,7 +218,11 @@ _ALL = (
         "a representation that turns",
         "The representation turns by 0.1 radians every 1000 rounds, so that old rounds mislead; there is no "
         "oracle.",
-        policies=(*NO_ORACLE, "shared-forgetful", "independent-forgetful"),
+        policies=(
+            *NO_ORACLE,
+            "shared-greedy(schedule=100, memory=0.9995)",
+            "independent-greedy(schedule=100, memory=0.9995)",
+        ),
         n_arms=5,
         turn=0.1,
     ),

@@ -1,0 +1,138 @@
+"""What a value is, as JSON has it: what a manifest remembers of policies and problems."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cached_property, partial, singledispatch
+from types import FunctionType, MethodType, NoneType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@singledispatch
+def describe(value: Any) -> Any:
+    """Return a description of a value: equal for equal values, and made of what JSON has.
+
+    Dataclasses are their class and their fields, other objects what is kept of them in a copy; arrays are
+    their type, shape and a digest, and functions where they are found. A function that can be found nowhere,
+    such as a lambda, is its code and what it closes over.
+
+    Examples
+    --------
+    >>> from posse import MLinGreedy
+    >>> describe(MLinGreedy(rank=2)), describe(np.linalg.norm)
+    ({'class': 'MLinGreedy', 'rank': 2, 'penalty': 0.0}, 'numpy.linalg:norm')
+    >>> describe(np.zeros(3))["shape"]
+    [3]
+    """
+    if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
+        return f"{value.__module__}:{value.__qualname__}"
+    held = _fields(value) if is_dataclass(value) else _copied(value)
+    return {"class": _class_name(type(value)), **held}
+
+
+@describe.register(NoneType)
+@describe.register(int)
+@describe.register(str)
+def _itself(value: int | str | None) -> Any:
+    return value
+
+
+@describe.register
+def _number(value: float) -> Any:
+    return value if np.isfinite(value) else repr(value)
+
+
+@describe.register
+def _scalar(value: np.generic) -> Any:
+    return describe(value.item())
+
+
+@describe.register
+def _bytes(value: bytes) -> Any:
+    return {"bytes": hashlib.sha256(value).hexdigest()}
+
+
+@describe.register(np.ndarray)
+def _array(value: NDArray[Any]) -> Any:
+    digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+    return {"array": str(value.dtype), "shape": list(value.shape), "sha256": digest}
+
+
+@describe.register(list)
+@describe.register(tuple)
+def _sequence(value: Any) -> Any:
+    return [describe(item) for item in value]
+
+
+@describe.register(set)
+@describe.register(frozenset)
+def _set(value: Any) -> Any:
+    return {"set": sorted((describe(item) for item in value), key=json.dumps)}
+
+
+@describe.register(Mapping)
+def _mapping(value: Mapping[Any, Any]) -> Any:
+    return {str(name): describe(item) for name, item in value.items()}
+
+
+@describe.register(partial)
+def _partial(value: partial[Any]) -> Any:
+    return {
+        "partial": describe(value.func),
+        "arguments": describe(value.args),
+        "keywords": describe(value.keywords),
+    }
+
+
+@describe.register
+def _method(value: MethodType) -> Any:
+    owner = value.__self__
+    if isinstance(owner, type):
+        return f"{owner.__module__}:{owner.__qualname__}.{value.__name__}"
+    return {"method": value.__name__, "of": describe(owner)}
+
+
+@describe.register
+def _function(value: FunctionType) -> Any:
+    place = f"{value.__module__}:{value.__qualname__}"
+    if "<" not in place:
+        return place
+    code = value.__code__
+    constants = [some for some in code.co_consts if isinstance(some, str | float | int)]
+    inside = repr((code.co_code, code.co_names, constants))
+    return {
+        "function": place,
+        "code": hashlib.sha256(inside.encode()).hexdigest(),
+        "closure": [describe(cell.cell_contents) for cell in value.__closure__ or ()],
+        "defaults": describe([value.__defaults__, value.__kwdefaults__]),
+    }
+
+
+def _class_name(owner: type) -> str:
+    ours = owner.__module__.partition(".")[0] == "posse"
+    return owner.__qualname__ if ours else f"{owner.__module__}.{owner.__qualname__}"
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {item.name: describe(getattr(value, item.name)) for item in fields(value)}
+
+
+def _copied(value: Any) -> dict[str, Any]:
+    """Return what a copy of an object is made from, but for what was computed on demand."""
+    maker, arguments, *rest = value.__reduce_ex__(4)
+    state, *items = [list(some) if isinstance(some, Iterator) else some for some in (*rest, None)]
+    if isinstance(state, dict):
+        state = {name: held for name, held in state.items() if not _is_cached(type(value), name)}
+    held = {"state": describe(state), "items": describe([some for some in items if some])}
+    made = {} if arguments == (type(value),) else {"maker": describe(maker), "arguments": describe(arguments)}
+    return {**made, **{name: some for name, some in held.items() if some}}
+
+
+def _is_cached(owner: type, name: str) -> bool:
+    return isinstance(getattr(owner, name, None), cached_property)
