@@ -70,7 +70,7 @@ from posse import (
 )
 from posse.core.actions import Ellipsoids, PooledActions
 from posse.core.archive import MOST_TEXT
-from posse.core.codec import FORMAT, MOST_NESTING, decode, describe, encode, load, save
+from posse.core.codec import FORMAT, MOST_NESTING, decode, encode, load, save
 from posse.core.estimate import Certificate
 from posse.core.learner import LearnerState
 from posse.core.posterior import Beliefs, KnownPosterior
@@ -377,7 +377,6 @@ def nested(depth: int) -> Any:
 def test_nesting_has_an_end(tmp_path: Path) -> None:
     save(nested(MOST_NESTING), tmp_path / "deep.posse")
     assert load(tmp_path / "deep.posse") == nested(MOST_NESTING)
-    assert isinstance(describe(nested(10 * MOST_NESTING)), list)
     circle: list[Any] = []
     circle.append(circle)
     for value in (nested(MOST_NESTING + 1), circle):
@@ -760,68 +759,6 @@ def test_damaged_trees_are_refused_or_loaded() -> None:
         except ValueError:
             refusals += 1
     assert refusals > 200
-
-
-# Descriptions
-
-
-def described(value: Any) -> Any:
-    tree = describe(value)
-    json.dumps(tree, allow_nan=False)
-    assert describe(value) == tree
-    return tree
-
-
-def test_what_can_be_saved_is_described_as_it_is_saved() -> None:
-    for value in CONFIGURATIONS:
-        tree, held = encode(value)
-        if not held:
-            assert described(value) == tree
-    assert described([math.inf, 2**70, np.float32(0.5)]) == [{"float": "inf"}, {"int": hex(2**70)}, 0.5]
-
-
-def test_arrays_are_described_by_what_they_hold() -> None:
-    values = np.arange(6.0).reshape(2, 3)
-    (found,) = described(values).values()
-    assert (found["dtype"], found["shape"], len(found["sha256"])) == ("float64", [2, 3], 64)
-    assert described(values) == described(values.astype(">f8")) == described(np.asfortranarray(values))
-    assert described(values) != described(values.T)
-    assert described(values) != described(-values)
-    for odd in (np.array([len, None]), np.array([], dtype="U"), np.zeros((0, 3)), np.zeros(2, dtype="M8[s]")):
-        assert described(odd)["array"]["shape"] == list(odd.shape)
-
-
-class Broken:
-    """Fails at whatever it is asked."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError("broken")
-
-
-@dataclasses.dataclass
-class Unfinished:
-    """A dataclass that was never filled."""
-
-    values: list[int] = dataclasses.field(init=False)
-
-
-def test_foreign_objects_are_described_and_never_fail() -> None:
-    module = __name__
-    assert described(Shop((1,), keeper=len)) == {
-        "class": f"{module}:Shop",
-        "fields": {"shelves": {"tuple": [1]}, "keeper": {"function": "builtins:len"}},
-    }
-    assert described(shown) == {"function": f"{module}:shown"}
-    assert described(Ridge) == {"type": "posse.estimators.ridge:Ridge"}
-    assert described(Broken()) == {"class": f"{module}:Broken", "repr": f"<{module}:Broken>"}
-    assert described(Unfinished())["fields"] == {"values": None}
-    assert described(object()) == {"class": "builtins:object", "repr": "<object object>"}
-    assert described({(1, 2): {"b", "a"}}) == {"dict": {"(1, 2)": {"set": ["a", "b"]}}}
-    for odd in (partial(shown, 3), np.random.default_rng(0), np.longdouble(1), Pair(1, 2), shown.__get__(3)):
-        assert " at 0x" not in json.dumps(described(odd))
-    circle: list[Any] = []
-    circle.append(circle)
-    assert "omitted" in json.dumps(described(circle))
 
 
 # Files of every format that was released

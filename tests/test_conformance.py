@@ -19,6 +19,8 @@ from posse import (
     GaussianProblem,
     GramStatistics,
     IndependentGreedy,
+    IndependentThompson,
+    IndependentUCB,
     LearningPolicy,
     LowRank,
     MLinGreedy,
@@ -220,6 +222,7 @@ def test_names_build_what_they_say() -> None:
         *("e2tc(subspace=spectral)", "e2tc(subspace=pairs)", "e2tc(rank=1, exponent=1)"),
         *("independent-greedy(schedule=epochs)", "independent-greedy(schedule=100, memory=0.9995)"),
         *("shared-greedy(schedule=100, memory=0.9995)", "shared-thompson(scale=0.5)", "shared-ucb(rank=1)"),
+        *("independent-ucb(prompt=True)", "independent-thompson(floor=0.1)"),
         *("commit(penalty=0)", "commit(explore=7)", "relearn(estimator=low-rank)", "relearn(memory=all)"),
     )
     built = build_policies((*POLICIES, *parametrised), finite, options)
@@ -228,12 +231,14 @@ def test_names_build_what_they_say() -> None:
         assert built[f"mlingreedy(rank={k})"] == MLinGreedy(rank=k, penalty=0.25)
     assert built["naive"] == NaiveGreedy(penalty=0.25)
     assert built["independent-greedy(schedule=epochs)"] == IndependentGreedy(schedule=DoublyExponential())
-    forgetful = LearningPolicy(estimator=Ridge(), schedule=Every(100), memory=1 - 1 / 2000)
+    forgetful = IndependentGreedy(schedule=Every(100), memory=1 - 1 / 2000)
     assert built["independent-greedy(schedule=100, memory=0.9995)"] == forgetful
     shared = SharedGreedy(schedule=Every(100), memory=1 - 1 / 2000)
     assert built["shared-greedy(schedule=100, memory=0.9995)"] == shared
     assert built["shared-thompson(scale=0.5)"] == SharedThompson(scale=0.5)
     assert built["shared-ucb(rank=1)"] == SharedUCB(rank=1)
+    assert built["independent-ucb(prompt=True)"] == IndependentUCB(prompt=True)
+    assert built["independent-thompson(floor=0.1)"] == IndependentThompson(floor=0.1)
     assert built["commit(penalty=0)"] == LearningPolicy(estimator=Ridge(penalty=0.0), schedule=At((30,)))
     assert built["commit"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((30,)))
     assert built["commit(explore=7)"] == LearningPolicy(estimator=Ridge(penalty=0.25), schedule=At((7,)))

@@ -15,8 +15,9 @@ import polars as pl
 import pytest
 
 import strangers
-from posse import GaussianProblem, MLinGreedy, Random, simulate, simulate_all
+from posse import At, GaussianProblem, MLinGreedy, Random, SharedGreedy, simulate, simulate_all
 from posse.cli.running import import_from_here
+from posse.core.codec import decode
 from posse.core.protocols import Policy
 from posse.lab.charts import regret_by_round, regret_by_tasks
 from posse.lab.describe import describe
@@ -135,7 +136,7 @@ def test_a_policy_of_the_program_itself_is_played_by_workers(tmp_path: Path, eng
     )
     subprocess.run([sys.executable, str(program)], cwd=tmp_path, check=True)
     manifest = json.loads((tmp_path / "out" / "mine" / "manifest.json").read_text())
-    mine = {"name": "Mine(mood='good')", "policy": {"class": "__main__.Mine", "mood": "good"}}
+    mine = {"name": "Mine(mood='good')", "policy": {"class": "__main__:Mine", "fields": {"mood": "good"}}}
     assert manifest["parameters"]["policies"] == [mine, "random"]
     assert not manifest["failures"]
 
@@ -299,12 +300,14 @@ def test_descriptions_are_json_and_tell_values_apart() -> None:
     texts = [json.dumps(describe(value)) for value in values]
     assert len(set(texts)) == len(values) - 1  # a method of a class is that of its objects
     assert [json.dumps(describe(value)) for value in values] == texts
-    assert describe(Committing(explore=2)) == {"class": "strangers.Committing", "explore": 2}
+    assert describe(Committing(explore=2)) == {"class": "strangers:Committing", "fields": {"explore": 2}}
     assert describe(alone) == "strangers:alone"
+    policy = SharedGreedy(schedule=At((3, 9)), memory=0.9)
+    assert decode(describe(policy), {}) == policy  # as a file has it
     moody = Moody(3)
     before = describe(moody)
     assert moody.double == 6
-    assert describe(moody) == before == {"class": f"{Moody.__module__}.Moody", "state": {"number": 3}}
+    assert describe(moody) == before == {"class": f"{Moody.__module__}:Moody", "state": {"number": 3}}
     assert describe(Stores.draw) == "strangers:Stores.draw"
     assert describe(array.reshape(1, 3))["shape"] == [1, 3]
 
@@ -315,7 +318,7 @@ def test_a_folder_remembers_what_its_policies_and_problems_were(tmp_path: Path) 
     run_experiments([study], seeds=1, out=tmp_path)
     parameters = json.loads((tmp_path / "mixed" / "manifest.json").read_text())["parameters"]
     assert parameters["problem"] == "strangers:Stores.draw"
-    mine = {"name": "mine", "policy": {"class": "strangers.Committing", "explore": 20}}
+    mine = {"name": "mine", "policy": {"class": "strangers:Committing", "fields": {"explore": 20}}}
     assert parameters["policies"] == [mine, "naive"]
     same = replace(study, policies={"mine": "strangers:Committing", "naive": "naive"})
     run_experiments(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import re
-from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -290,76 +288,3 @@ def _tree_of(text: bytes) -> Tree:
             f"format {FORMAT}."
         )
     return document["value"]
-
-
-def describe(value: Any) -> Tree:
-    """Return what a value is, as a tree that JSON can hold, for manifests.
-
-    Equal values are described equally. It differs from `encode` in that an array is described by dtype, shape
-    and a digest, and what cannot be saved by what it is called: functions, classes that are not registered,
-    with their fields if they are dataclasses, and anything else, by what it prints as without addresses in
-    memory. It does not fail.
-
-    Examples
-    --------
-    >>> from posse import Ridge
-    >>> describe([Ridge(), len, 2j])
-    [{'class': 'Ridge', 'fields': {'penalty': 'evidence'}}, {'function': 'builtins:len'},
-     {'class': 'builtins:complex', 'repr': '2j'}]
-    """
-    return _describe(value, MOST_NESTING)
-
-
-def _describe(value: Any, left: int) -> Tree:
-    kind = type(value)
-    if value is None or kind in (bool, int, float, str):
-        return _scalar(value, "value")
-    if left == 0:
-        return {"omitted": full_name(kind)}
-    if kind in (list, tuple, set, frozenset, dict):
-        return _describe_container(value, left)
-    if isinstance(value, np.generic) and is_plain(value.dtype):
-        return _scalar(value, "value")
-    if isinstance(value, np.ndarray):
-        return {"array": _describe_array(value, left)}
-    if isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType):
-        return {"type" if isinstance(value, type) else "function": full_name(value)}
-    return _describe_object(value, left)
-
-
-def _describe_container(value: Any, left: int) -> Tree:
-    kind = type(value)
-    if kind is dict:
-        named = {key if type(key) is str else _print(key): item for key, item in value.items()}
-        return {"dict": {key: _describe(item, left - 1) for key, item in named.items()}}
-    items = [_describe(item, left - 1) for item in value]
-    if kind in (set, frozenset):
-        items.sort(key=json.dumps)
-    return items if kind is list else {kind.__name__: items}
-
-
-def _describe_array(array: NDArray[Any], left: int) -> Tree:
-    found = {"dtype": array.dtype.name, "shape": list(array.shape)}
-    if array.dtype.hasobject:
-        return {**found, "values": [_describe(item, left - 1) for item in array.ravel().tolist()]}
-    plain = np.asarray(array, dtype=array.dtype.newbyteorder("<"))
-    return {**found, "sha256": hashlib.sha256(plain.tobytes()).hexdigest()}
-
-
-def _describe_object(value: Any, left: int) -> Tree:
-    known = name_of(type(value))
-    name = known or full_name(type(value))
-    if known is None and not is_dataclass(value):
-        return {"class": name, "repr": _print(value)}
-    parts = parts_of(type(value)) if known else [part.name for part in fields(value)]
-    return {
-        "class": name,
-        "fields": {part: _describe(getattr(value, part, None), left - 1) for part in parts},
-    }
-
-
-def _print(value: Any) -> str:
-    try:
-        return ADDRESS.sub("", repr(value))
-    except Exception:  # a foreign object may be in any state
-        return f"<{full_name(type(value))}>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cached_property, partial, singledispatch
 from types import FunctionType, MethodType, NoneType
@@ -13,27 +14,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posse.core.codec import encode
+from posse.core.shipped import full_name, name_of
+
 
 @singledispatch
 def describe(value: Any) -> Any:
     """Return a description of a value: equal for equal values, and made of what JSON has.
 
-    Dataclasses are their class and their fields, other objects what is kept of them in a copy; arrays are
-    their type, shape and a digest, and functions where they are found. A function that can be found nowhere,
-    such as a lambda, is its code and what it closes over.
+    What `posse.save` can store without arrays is described as it stores it, so that it can be read back.
+    Other dataclasses are their class and their fields, other objects what is kept of them in a copy; arrays
+    are their type, shape and a digest, and functions where they are found. A function that can be found
+    nowhere, such as a lambda, is its code and what it closes over.
 
     Examples
     --------
     >>> from posse import MLinGreedy
     >>> describe(MLinGreedy(rank=2)), describe(np.linalg.norm)
-    ({'class': 'MLinGreedy', 'rank': 2, 'penalty': 0.0}, 'numpy.linalg:norm')
+    ({'class': 'MLinGreedy', 'fields': {'rank': 2, 'penalty': 0.0}}, 'numpy.linalg:norm')
     >>> describe(np.zeros(3))["shape"]
     [3]
     """
     if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
         return f"{value.__module__}:{value.__qualname__}"
-    held = _fields(value) if is_dataclass(value) else _copied(value)
-    return {"class": _class_name(type(value)), **held}
+    name = name_of(type(value))
+    if name is not None:
+        with suppress(ValueError):  # what it holds may be a stranger's
+            tree, arrays = encode(value)
+            if not arrays:
+                return tree
+    held = {"fields": _fields(value)} if is_dataclass(value) else _copied(value)
+    return {"class": name or full_name(type(value)), **held}
 
 
 @describe.register(NoneType)
@@ -112,11 +123,6 @@ def _function(value: FunctionType) -> Any:
         "closure": [describe(cell.cell_contents) for cell in value.__closure__ or ()],
         "defaults": describe([value.__defaults__, value.__kwdefaults__]),
     }
-
-
-def _class_name(owner: type) -> str:
-    ours = owner.__module__.partition(".")[0] == "posse"
-    return owner.__qualname__ if ours else f"{owner.__module__}.{owner.__qualname__}"
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -59,6 +59,8 @@ MEMORY = Parameter(
     "discounts those before it.",
     default="all",
 )
+PROMPT = Parameter(help="True, if every reward is to move its own task's posterior at once.", default=False)
+FLOOR = Parameter(help="The least probability of every arm on offer.", default=0.0)
 THOMPSON_SCALE = Parameter(
     help="How many times the posterior's standard deviation its draws have.", default=1.0
 )
@@ -80,12 +82,6 @@ def _schedule(value: Any) -> Schedule:
             f"schedule must be geometric, epochs, or a number of rounds of at least 1. Got {value!r}."
         )
     return DoublyExponential() if value == "epochs" else Geometric()
-
-
-def _independent(problem: Problem, *, schedule: Any, memory: Any) -> Policy:
-    if memory == "all":
-        return IndependentGreedy(schedule=_schedule(schedule))
-    return LearningPolicy(estimator=Ridge(), schedule=_schedule(schedule), memory=memory)
 
 
 def _estimator(kind: str, rank: int | None, penalty: float) -> Estimator:
@@ -123,13 +119,13 @@ def _e2tc_of_exponent(exponent: float, style: Style) -> Look:
     return Look(f"E2TC, c = {exponent:g}", summary, style, {"exponent": exponent})
 
 
-def _shared(policy: Callable[..., Policy], **scale: Parameter) -> dict[str, Any]:
-    """Return how a shared policy is built, and its parameters."""
+def _learning(policy: Callable[..., Policy], **own: Parameter) -> dict[str, Any]:
+    """Return how a policy with a schedule and a memory is built, and its parameters."""
 
-    def build(problem: Problem, *, schedule: Any, **values: Any) -> Policy:
-        return policy(schedule=_schedule(schedule), **values)
+    def build(problem: Problem, *, schedule: Any, prompt: bool, **values: Any) -> Policy:
+        return policy(schedule=_schedule(schedule), prompt=prompt or None, **values)
 
-    parameters = {"rank": PRIOR_RANK, **scale, "schedule": SCHEDULE, "memory": MEMORY}
+    parameters = {**own, "schedule": SCHEDULE, "memory": MEMORY, "prompt": PROMPT}
     return {"build": build, "parameters": parameters}
 
 
@@ -142,7 +138,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "posse's learned prior, shared by all tasks as far as that helps, and greedy play",
             "posse",
             Style(PINK, "star"),
-            **_shared(SharedGreedy),
+            **_learning(SharedGreedy, rank=PRIOR_RANK),
             looks=(
                 Look(
                     "SharedGreedy, forgetful",
@@ -157,14 +153,14 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "posse's learned prior and Thompson sampling: explores, on any action set",
             "posse",
             Style(PINK, "circle"),
-            **_shared(SharedThompson, scale=THOMPSON_SCALE),
+            **_learning(SharedThompson, rank=PRIOR_RANK, scale=THOMPSON_SCALE, floor=FLOOR),
         ),
         "shared-ucb": NamedPolicy(
             "SharedUCB",
             "posse's learned prior and upper confidence bounds: explores, on finite action sets",
             "posse",
             Style(PINK, "square"),
-            **_shared(SharedUCB, scale=UCB_SCALE),
+            **_learning(SharedUCB, rank=PRIOR_RANK, scale=UCB_SCALE),
             actions="finite",
         ),
         "mlingreedy": NamedPolicy(
@@ -196,8 +192,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "the baseline strengthened: ridge with a learned penalty, all data, frequent updates",
             "each task alone",
             Style(ORANGE, "triangle"),
-            _independent,
-            parameters={"schedule": SCHEDULE, "memory": MEMORY},
+            **_learning(IndependentGreedy),
             looks=(
                 Look(
                     "IndependentGreedy, epochs",
@@ -219,17 +214,15 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "each task alone: ridge with a learned penalty, all data, Thompson sampling",
             "each task alone",
             Style(ORANGE, "circle"),
-            lambda problem, scale: IndependentThompson(scale=scale),
-            parameters={"scale": THOMPSON_SCALE},
+            **_learning(IndependentThompson, scale=THOMPSON_SCALE, floor=FLOOR),
         ),
         "independent-ucb": NamedPolicy(
             "IndependentUCB",
             "each task alone: ridge with a learned penalty, all data, upper confidence bounds",
             "each task alone",
             Style(ORANGE, "square"),
-            lambda problem, scale: IndependentUCB(scale=scale),
-            "finite",
-            {"scale": UCB_SCALE},
+            **_learning(IndependentUCB, scale=UCB_SCALE),
+            actions="finite",
         ),
         "oracle-greedy": NamedPolicy(
             "OracleGreedy",

@@ -93,7 +93,7 @@ def name_policies(policies: Sequence[Any] | Mapping[str, Any], what: str = "poli
     --------
     >>> from posse import MLinGreedy
     >>> list(name_policies(["naive", MLinGreedy(rank=3)]))
-    ['naive', 'MLinGreedy(rank=3, penalty=0.0)']
+    ['naive', 'MLinGreedy(rank=3)']
     """
     if isinstance(policies, str) or not isinstance(policies, Sequence | Mapping):
         raise ValueError(f"`policies` must be a sequence, or a mapping of names. Got {policies!r}.")
@@ -156,7 +156,7 @@ def build_policies(
     --------
     >>> problem = draw_problem("gaussian", n_tasks=4, dim=6, rank=2, seed=0)
     >>> build_policies(("naive", "mlingreedy(rank=1)"), problem, PolicyOptions(rank=2))["mlingreedy(rank=1)"]
-    MLinGreedy(rank=1, penalty=0.0)
+    MLinGreedy(rank=1)
     """
     return {name: _build(name, value, problem, options) for name, value in name_policies(policies).items()}
 
