@@ -11,9 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from proofs import propensities
+from proofs import propensities, two_speeds
 
-PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {"propensities": propensities.prove}
+PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "propensities": propensities.prove,
+    "two-speeds": two_speeds.prove,
+}
 RESULTS = Path(__file__).parent / "results"
 
 

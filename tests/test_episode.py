@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from proofs.two_speeds import ratios
 
 from posse import (
     E2TC,
@@ -118,6 +119,12 @@ def test_moving_by_rows_and_by_their_summary_is_the_same() -> None:
     by_rows, by_summary = policy.move(state, few).current, policy.move(state, whole).current
     assert_allclose(by_rows.theta, by_summary.theta, atol=1e-12)
     assert_allclose(by_rows.covariance, by_summary.covariance, atol=1e-12)
+
+
+def test_two_speeds_save_regret() -> None:
+    found = [ratios(20, 2, 30, seed, horizon=400)["IndependentGreedy"][0] for seed in range(12)]
+    # a ratio is 0.97 in the mean, with a standard deviation of 0.028: other seeds fail once in 5000 times
+    assert np.mean(found) < 1.0
 
 
 def test_two_speeds_need_a_posterior() -> None:

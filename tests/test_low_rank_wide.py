@@ -23,7 +23,10 @@ from posse.numerics.checks import Array
 from posse.numerics.linalg import solve_symmetric
 from tangent import TangentRidge
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::posse.core.errors.NoDataWarning"),
+]
 
 Shape = tuple[int, int, int, int]
 SHORT: tuple[Shape, ...] = ((50, 6, 12, 2), (60, 10, 8, 3))  # d, T, n, k

@@ -322,6 +322,7 @@ class _Player:
         """Play all rounds of a problem whose action sets never change, blocks of one action in one step."""
         clock = working_seconds()
         horizon, kind = int(self.marks[-1]), self.policy.statistics
+        repeats = isinstance(kind, Repeats)
         best = problem.best_rewards(problem.actions(1, actions_rng))[0]
         while self.played < horizon:
             left = self._rounds_before(horizon)
@@ -330,7 +331,7 @@ class _Player:
             choice = self.policy.select(self.episode.state, offered, self.rng)
             features = offered.features(choice)
             means = problem.mean_rewards(offered, choice)
-            if len(choice) == 1 and isinstance(kind, Repeats):
+            if len(choice) == 1 and repeats:
                 total, square = problem.noise_totals(left, noise_rng)
                 rewards = left * means[0] + total
                 squares = left * means[0] ** 2 + 2 * means[0] * total + square
