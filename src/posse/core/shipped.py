@@ -3,69 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
+import sys
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-# Posse's own classes, and the modules that hold them. Files hold these names: one that was released stays.
-SHIPPED = {
-    "FiniteActions": "posse.core.actions",
-    "PooledActions": "posse.core.actions",
-    "Ellipsoids": "posse.core.actions",
-    "EllipsoidActions": "posse.core.actions",
-    "Certificate": "posse.core.estimate",
-    "Estimate": "posse.core.estimate",
-    "Fading": "posse.core.fading",
-    "FadingStatistics": "posse.core.fading",
-    "LearnerState": "posse.core.learner",
-    "Beliefs": "posse.core.posterior",
-    "KnownPosterior": "posse.core.posterior",
-    "GramStatistics": "posse.core.statistics",
-    "MomentTotals": "posse.core.statistics",
-    "FactorPrior": "posse.estimators.factor_prior.estimator",
-    "FactorEstimate": "posse.estimators.factor_prior.estimator",
-    "FactorModel": "posse.estimators.factor_prior.evidence",
-    "FactorPosterior": "posse.estimators.factor_prior.posterior",
-    "Units": "posse.estimators.factor_prior.units",
-    "GaussianPrior": "posse.estimators.gaussian_prior",
-    "GaussianPosterior": "posse.estimators.gaussian_prior",
-    "LowRank": "posse.estimators.low_rank.estimator",
-    "MomentStatistics": "posse.estimators.moments",
-    "MethodOfMoments": "posse.estimators.moments",
-    "PairedMoments": "posse.estimators.moments",
-    "TaskSpectral": "posse.estimators.moments",
-    "Ridge": "posse.estimators.ridge",
-    "RidgeEstimate": "posse.estimators.ridge",
-    "RidgePosterior": "posse.estimators.ridge",
-    "OracleBasis": "posse.estimators.ridge",
-    "InBasis": "posse.estimators.ridge",
-    "E2TC": "posse.policies.explore_commit",
-    "PEGE": "posse.policies.explore_commit",
-    "OracleCommit": "posse.policies.explore_commit",
-    "StageState": "posse.policies.explore_commit",
-    "CycleState": "posse.policies.explore_commit",
-    "LearningPolicy": "posse.policies.learning",
-    "LearningState": "posse.policies.learning",
-    "MovedEstimate": "posse.policies.learning",
-    "MLinGreedy": "posse.policies.presets",
-    "NaiveGreedy": "posse.policies.presets",
-    "IndependentGreedy": "posse.policies.presets",
-    "IndependentThompson": "posse.policies.presets",
-    "IndependentUCB": "posse.policies.presets",
-    "OracleGreedy": "posse.policies.presets",
-    "OracleThompson": "posse.policies.presets",
-    "SharedGreedy": "posse.policies.presets",
-    "SharedThompson": "posse.policies.presets",
-    "SharedUCB": "posse.policies.presets",
-    "Random": "posse.policies.random",
-    "Greedy": "posse.policies.rules",
-    "Thompson": "posse.policies.rules",
-    "UCB": "posse.policies.rules",
-    "DoublyExponential": "posse.policies.schedules",
-    "Geometric": "posse.policies.schedules",
-    "Every": "posse.policies.schedules",
-    "At": "posse.policies.schedules",
-}
+# Public frozen dataclasses of these rooms may stand in files, by their names: one that was released stays.
+ROOMS = ("posse.core", "posse.estimators", "posse.policies")
 
 _REGISTERED: dict[str, type[Any]] = {}
 _NAMES: dict[type[Any], str] = {}
@@ -109,8 +55,10 @@ def register(cls: Class, name: str | None = None) -> Class:
             f"{full_name(cls)} must be made from its fields alone to be registered. Got {foreign[0]!r}."
         )
     name = full_name(cls) if name is None else name
-    if not (isinstance(name, str) and name) or name in SHIPPED:
-        raise ValueError(f"`name` of register must be a string that posse does not use. Got {name!r}.")
+    if not isinstance(name, str) or not set(name) & set(".:"):
+        raise ValueError(
+            f"`name` of register must be a string with a dot or a colon: posse's own have none. Got {name!r}."
+        )
     holder = _REGISTERED.get(name, cls)
     if full_name(holder) != full_name(cls):  # equal where a module or a cell of a notebook was run again
         raise ValueError(f"`name` of register must be free. Got {name!r}, which is {full_name(holder)}.")
@@ -120,18 +68,33 @@ def register(cls: Class, name: str | None = None) -> Class:
 
 def class_of(name: str) -> type[Any] | None:
     """Return the class that files call `name`, None if there is none: posse's own, or a registered one."""
-    if name in SHIPPED:
-        found: type[Any] = getattr(import_module(SHIPPED[name]), name)
-        return found
-    return _REGISTERED.get(name)
+    return _REGISTERED[name] if name in _REGISTERED else shipped().get(name)
 
 
 def name_of(cls: type[Any]) -> str | None:
     """Return what files call a class, None if it may not stand in one, whatever its parents are."""
-    name = cls.__qualname__
-    if SHIPPED.get(name) == cls.__module__ and class_of(name) is cls:
-        return name
+    if cls.__module__.startswith(tuple(f"{room}." for room in ROOMS)) and _is_data(cls):
+        return cls.__qualname__
     return _NAMES.get(cls)
+
+
+@cache
+def shipped() -> dict[str, type[Any]]:
+    """Return posse's own classes that may stand in files, by their names; all their modules are loaded."""
+    found: dict[str, type[Any]] = {}
+    for room in ROOMS:
+        for module in pkgutil.walk_packages(import_module(room).__path__, f"{room}."):
+            for cls in vars(import_module(module.name)).values():
+                if isinstance(cls, type) and cls.__module__ == module.name and _is_data(cls):
+                    found[cls.__qualname__] = cls
+    return found
+
+
+def _is_data(cls: type[Any]) -> bool:
+    """Return whether a class of a module is one of its public frozen dataclasses."""
+    known = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+    parameters = vars(cls).get("__dataclass_params__")
+    return known and parameters is not None and parameters.frozen and not cls.__qualname__.startswith("_")
 
 
 def full_name(thing: Any) -> str:
