@@ -361,11 +361,33 @@ def test_names() -> None:
         learner.select(["17"], np.ones((1, 2, 1)))
     with pytest.raises(ValueError, match=r"must be known, or be added first. Got 'west'"):
         learner.observe(["west"], [[1.0]], [1.0])
-    with pytest.raises(ValueError, match=r"must be 4 different strings. Got 4, 3"):
-        learner.add(["north"])
-    with pytest.raises(ValueError, match=r"by names. Got 2"):
-        learner.add(2)
-    assert learner.n_tasks == 3
+    for wrong in (["north"], ["a", "a"], [3], []):
+        with pytest.raises(ValueError, match=r"must be strings, each of one task alone. Got \["):
+            learner.add(wrong)  # type: ignore[arg-type]
+    for alike in (2, "west"):
+        with pytest.raises(ValueError, match=rf"by a list of names. Got {alike!r}"):
+            learner.add(alike)
+    assert (learner.n_tasks, learner.names) == (3, ("north", "17", "east"))
+    for names in (["north"], "ab", ["a", "a"]):
+        with pytest.raises(
+            ValueError, match=r"names` of Learner must be one for each|names of tasks must be"
+        ):
+            Learner(Random(), n_tasks=2, dim=1, names=names)
+
+
+def test_tasks_that_are_added_one_by_one_are_those_added_together() -> None:
+    one, many = (Learner(SharedThompson(rank=1), n_tasks=3, dim=DIM, seed=0) for _ in range(2))
+    for learner in (one, many):
+        learner.observe(*rows(60, n_tasks=3))
+        learner.update()
+    many.add(50)
+    for number in range(3, 53):
+        assert_array_equal(one.add(1), [number])
+        one.observe([number], np.ones((1, DIM)), [1.0])
+        many.observe([number], np.ones((1, DIM)), [1.0])
+    assert_array_equal(one.beliefs.theta, many.beliefs.theta)
+    assert_array_equal(one.snapshot().pending.gram, many.snapshot().pending.gram)
+    assert len(one._beliefs.theta) < 128  # room for twice as many, not more
 
 
 class Nameless:
@@ -396,7 +418,7 @@ class Nameless:
         (lambda one: one.observe([0], np.full((1, 4), np.inf), [1.0]), "`features` .* inf.* in row 0"),
         (lambda one: one.observe([0], np.ones((1, 4)), [1.0], [-1.0]), "`weights` .* Got -1.0 in row 0"),
         (lambda one: one.add(0), "`tasks` of add must be an integer of at least 1. Got 0"),
-        (lambda one: one.add(["a"]), r"by numbers. Got \['a'\]"),
+        (lambda one: one.add(["a"]), r"by numbers: how many. Got \['a'\]"),
     ],
 )
 def test_bad_input_is_named_and_changes_nothing(call: Any, message: str) -> None:

@@ -119,7 +119,11 @@ class Learner:
         pending = PendingRows(policy.statistics, n_tasks, dim)
         self._begin_from(episode, decides, pending, decides.beliefs(episode.state), seed)
         if names is not None:
-            self._name(names, n_tasks)
+            if isinstance(names, str) or len(names) != n_tasks:
+                raise ValueError(
+                    f"`names` of Learner must be one for each of {n_tasks} tasks. Got {names!r}."
+                )
+            self._name(names)
 
     def _begin_from(
         self,
@@ -262,17 +266,17 @@ class Learner:
             How many; or their names, where tasks have names.
         """
         named = not isinstance(tasks, (int, np.integer))
-        if named != (self._numbers is not None):
-            kind = "numbers" if self._numbers is None else "names"
+        if named != (self._numbers is not None) or isinstance(tasks, str):
+            kind = "numbers: how many" if self._numbers is None else "a list of names"
             raise ValueError(f"tasks to add must be given as the others, by {kind}. Got {tasks!r}.")
-        n_new = len(tasks) if isinstance(tasks, Sequence) else check_integer("`tasks` of add", tasks, 1)
         first = self.n_tasks
         if isinstance(tasks, Sequence):
-            self._name([*(self.names or ()), *tasks], first + n_new)
-        self.n_tasks += n_new
-        self._keep(self.beliefs_until(first), self.policy.newcomer(self.state))
-        self._retired = np.append(self._retired, np.zeros(n_new, dtype=np.bool_))
-        self._pending.grow(len(self._beliefs.theta))
+            self._name(tasks)
+            self.n_tasks += len(tasks)
+        else:
+            self.n_tasks += check_integer("`tasks` of add", tasks, 1)
+        if self.n_tasks > len(self._retired):  # else there are newcomers in the arrays already
+            self._keep(self._first(first), self.policy.newcomer(self.state))
         return np.arange(first, self.n_tasks)
 
     def retire(self, tasks: ArrayLike) -> None:
@@ -319,32 +323,44 @@ class Learner:
         learner._begin_from(episode, policy, pending, beliefs, seed)
         learner._retired = saved.retired.copy()
         if saved.names is not None:
-            learner._name(saved.names, n_tasks)
+            learner._name(saved.names)
         return learner
 
-    def beliefs_until(self, n_tasks: int) -> Beliefs:
+    def _first(self, n_tasks: int) -> Beliefs:
         """Return what is believed of the first tasks: a view."""
         return Beliefs(*(part[:n_tasks] for part in self._beliefs.parts))
 
     def _keep(self, known: Beliefs, newcomer: Beliefs) -> None:
         """Put the beliefs of the first tasks into arrays with room to grow; all others are newcomers."""
-        room = len(self._beliefs.theta)
+        room = len(self._retired)
         if room < self.n_tasks:
             room = max(LEAST_ROOM, 2 * room, self.n_tasks)
+            self._retired = np.concatenate(
+                [self._retired, np.zeros(room - len(self._retired), dtype=np.bool_)]
+            )
+            self._pending.grow(room)
         arrays = [np.empty((room, *part.shape[1:])) for part in known.parts]
         for array, part, new in zip(arrays, known.parts, newcomer.parts, strict=True):
             array[: len(part)] = part
             array[len(part) :] = new
         self._beliefs = Beliefs(*arrays)
 
-    def _name(self, names: Sequence[str], n_tasks: int) -> None:
-        numbers = {name: number for number, name in enumerate(names)}
-        if len(names) != n_tasks or len(numbers) != n_tasks or not all(isinstance(n, str) for n in names):
+    def _name(self, names: Sequence[str]) -> None:
+        """Give names to as many tasks, after those that have one."""
+        known = self._numbers or {}
+        new = {name: len(known) + place for place, name in enumerate(names)}
+        if (
+            not new
+            or len(new) < len(names)
+            or new.keys() & known
+            or not all(isinstance(n, str) for n in names)
+        ):
             raise ValueError(
-                f"`names` of Learner must be {n_tasks} different strings. Got {len(names)}, "
-                f"{len(numbers)} of them different."
+                f"names of tasks must be strings, each of one task alone. Got {list(names)[:10]!r}."
             )
-        self._numbers = numbers
+        if self._numbers is None:
+            self._numbers = {}
+        self._numbers.update(new)
 
     def _index(self, tasks: ArrayLike) -> IntArray:
         """Return the numbers of tasks, given by number or by name, if they are served."""
