@@ -72,7 +72,7 @@ from posse.core.actions import Ellipsoids, PooledActions
 from posse.core.archive import MOST_TEXT
 from posse.core.codec import FORMAT, MOST_NESTING, decode, encode, load, save
 from posse.core.estimate import Certificate
-from posse.core.learner import LearnerState
+from posse.core.learner_state import LearnerState
 from posse.core.posterior import Beliefs, KnownPosterior
 from posse.core.protocols import MovesAtOnce
 from posse.core.shipped import class_of, name_of, parts_of, register, shipped

@@ -159,7 +159,10 @@ def test_scenarios_can_be_played(name: str) -> None:
 
 def test_scenarios_have_one_cell() -> None:
     scenario = SCENARIOS["few-tasks"]
-    two = replace(scenario.experiment, cells=(*scenario.experiment.cells, {"dim": 3}))
+    two = replace(
+        scenario.experiment,
+        cells=[{**cell, "dim": dim} for cell in scenario.experiment.cells for dim in (3, 4)],
+    )
     with pytest.raises(ValueError, match=r"`experiment` of Scenario must have exactly one cell. Got 2."):
         replace(scenario, experiment=two)
 

@@ -80,6 +80,30 @@ def test_what_is_absorbed_during_an_update_is_learned_from_later() -> None:
         episode.update()
 
 
+def test_an_episode_of_two_speeds_is_moved_by_what_came_during_an_update() -> None:
+    policy = LearningPolicy(estimator=Ridge(penalty=1.0))
+    episode = Episode(policy, n_tasks=3, dim=4, prompt=True)
+    episode.absorb(block(0), clock=6)
+    job = episode.begin()
+    episode.absorb(block(1), clock=12)
+    episode.adopt(job.run())
+    expected = Ridge(penalty=1.0).fit(block(0) + block(1))
+    assert_allclose(episode.state.current.theta, expected.theta, atol=1e-12)
+
+
+def test_an_update_that_is_cancelled_is_joined_in_its_order() -> None:
+    kind = Fading(0.5)
+    policy = LearningPolicy(estimator=Ridge(penalty=1.0), memory=0.5)
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((4, 1, 2)), rng.standard_normal((4, 1))
+    episode = Episode(policy, n_tasks=1, dim=2)
+    episode.absorb(kind.of(x[:3], y[:3]), clock=3)
+    episode.begin()
+    episode.absorb(kind.of(x[3:], y[3:]), clock=4)
+    episode.cancel()
+    assert_allclose(episode.pending.gram, kind.of(x, y).gram)
+
+
 @pytest.mark.parametrize("path", ["exact", "contexts"])
 def test_two_speeds_are_an_update_every_round_where_the_prior_is_known(path: str) -> None:
     problem = GaussianProblem.draw(n_tasks=4, dim=5, rank=2, seed=0)

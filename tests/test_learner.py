@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,8 +229,59 @@ def test_an_update_that_is_cancelled_loses_nothing() -> None:
     assert_allclose(again.state.statistics.gram, expected.gram[:2], atol=1e-12)
     with pytest.raises(ValueError, match=r"must have something to learn from"):
         again.begin()
-    with pytest.raises(ValueError, match=r"must come from an update that was begun"):
+    with pytest.raises(ValueError, match=r"must be what Job.run returned. Got LearningState"):
         again.adopt(again.state)
+
+
+def test_only_the_result_of_the_update_under_way_is_adopted() -> None:
+    learner = Learner(SharedGreedy(rank=1), n_tasks=2, dim=DIM, seed=0)
+    learner.observe(*rows(10, n_tasks=2))
+    first = learner.begin().run()
+    learner.cancel()
+    with pytest.raises(ValueError, match=r"must be that of the update under way. Got none under way"):
+        learner.adopt(first)
+    learner.observe(*rows(5, seed=3, n_tasks=2))
+    second = learner.begin()
+    with pytest.raises(ValueError, match=r"must be that of the update under way. Got that of another"):
+        learner.adopt(first)
+    learner.adopt(second.run())
+    assert learner.state.statistics.count.sum() == 15
+    for wrong in (learner, "learner.posse", first):
+        with pytest.raises(
+            ValueError, match=r"must be what `snapshot` returned. Got .* `posse.load` reads a file"
+        ):
+            Learner.restore(wrong)  # type: ignore[arg-type]
+
+
+class FailsOnce:
+    """An estimator that fails when it is told to."""
+
+    gives_covariance = True
+
+    def __init__(self) -> None:
+        self.fails = False
+
+    def fit(self, statistics: GramStatistics) -> Estimate:
+        if self.fails:
+            raise RuntimeError("no memory left")
+        return PRIOR.fit(statistics)
+
+
+def test_an_update_that_fails_leaves_all_as_it_was() -> None:
+    estimator = FailsOnce()
+    learner = Learner(LearningPolicy(estimator=estimator, schedule=Every(1)), n_tasks=2, dim=DIM, seed=0)
+    tasks, x, y = rows(20, n_tasks=2)
+    learner.observe(tasks[:10], x[:10], y[:10])
+    before = learner.beliefs
+    estimator.fails = True
+    with pytest.raises(RuntimeError, match="no memory left"):
+        learner.update()
+    assert learner.due
+    assert_array_equal(learner.beliefs.theta, before.theta)
+    learner.observe(tasks[10:], x[10:], y[10:])
+    estimator.fails = False
+    learner.update()
+    assert_allclose(learner.state.statistics.gram, GramStatistics.from_rows(tasks, x, y, 2).gram, atol=1e-12)
 
 
 def test_a_new_task_starts_from_the_prior() -> None:
@@ -357,22 +409,24 @@ def test_names() -> None:
     assert learner.names == ("north", "17", "east")
     learner.select(["east"], np.ones((1, 2, 1)))
     learner.retire(["17"])
-    with pytest.raises(ValueError, match=r"not retired. Got a retired task 1"):
-        learner.select(["17"], np.ones((1, 2, 1)))
+    with pytest.raises(ValueError, match=r"tasks to decide for must not be retired. Got 17\."):
+        learner.select(["north", "17"], np.ones((2, 2, 1)))
+    learner.observe(["17"], np.ones((1, 1)), [1.0])  # a reward that is late
+    learner.retire(["17"])
+    assert_array_equal(learner.retired, [1])
     with pytest.raises(ValueError, match=r"must be known, or be added first. Got 'west'"):
         learner.observe(["west"], [[1.0]], [1.0])
-    for wrong in (["north"], ["a", "a"], [3], []):
-        with pytest.raises(ValueError, match=r"must be strings, each of one task alone. Got \["):
-            learner.add(wrong)  # type: ignore[arg-type]
-    for alike in (2, "west"):
-        with pytest.raises(ValueError, match=rf"by a list of names. Got {alike!r}"):
-            learner.add(alike)
+    for wrong in (["north"], ["a", "a"], []):
+        with pytest.raises(ValueError, match=r"must each be of one task alone. Got \["):
+            learner.add(wrong)
+    for odd in (2, "west", [3]):
+        with pytest.raises(ValueError, match=r"must be a list of strings. Got"):
+            learner.add(odd)  # type: ignore[arg-type]
     assert (learner.n_tasks, learner.names) == (3, ("north", "17", "east"))
-    for names in (["north"], "ab", ["a", "a"]):
-        with pytest.raises(
-            ValueError, match=r"names` of Learner must be one for each|names of tasks must be"
-        ):
-            Learner(Random(), n_tasks=2, dim=1, names=names)
+    for names in (["north"], "ab", ["a", "a"], [1, 2]):
+        with pytest.raises(ValueError, match=r"one for each of 2|of one task alone|list of strings"):
+            Learner(Random(), n_tasks=2, dim=1, names=names)  # type: ignore[arg-type]
+    assert Learner(Random(), n_tasks=2, dim=1, names=np.array(["a", "b"])).names == ("a", "b")  # type: ignore[arg-type]
 
 
 def test_tasks_that_are_added_one_by_one_are_those_added_together() -> None:
@@ -400,8 +454,8 @@ class Nameless:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda one: one.select([5], np.ones((1, 2, 4))), "numbers from 0 to 4, not retired. Got task 5"),
-        (lambda one: one.select([-1], np.ones((1, 2, 4))), "Got task -1"),
+        (lambda one: one.select([5], np.ones((1, 2, 4))), "numbers from 0 to 4, or be added first. Got 5"),
+        (lambda one: one.select([-1], np.ones((1, 2, 4))), "Got -1"),
         (lambda one: one.select(["a"], np.ones((1, 2, 4))), r"list of numbers of tasks. Got \['a'\]"),
         (lambda one: one.select([0.5], np.ones((1, 2, 4))), "list of numbers"),
         (lambda one: one.select([], np.ones((0, 2, 4))), "list of numbers"),
@@ -409,16 +463,27 @@ class Nameless:
         (lambda one: one.select([0], np.ones((2, 2, 4))), r"Got \(2, 2, 4\)"),
         (lambda one: one.select([0], np.full((1, 2, 4), np.nan)), "not numbers in row 0"),
         (lambda one: one.select([0], np.ones((1, 2, 4)), [[False, False]]), "Got none in row 0"),
-        (lambda one: one.select([0], np.ones((1, 2, 4)), [[True]]), r"shape \(1, 2\). Got \(1, 1\)"),
+        (
+            lambda one: one.select([0], np.ones((1, 2, 4)), [[True]]),
+            r"shape \(1, 2\). Got bool of shape \(1, 1\)",
+        ),
+        (lambda one: one.select([0], np.ones((1, 2, 4)), [["True", "False"]]), r"True or False.* Got <U5"),
+        (
+            lambda one: one.select([0, 1], [[[1.0] * 4], [[1.0] * 4] * 2]),
+            "equal length: fill up .* by `available`",
+        ),
+        (lambda one: one.observe([0], [["1", "2", "3", "4"]], [1.0]), "`features` must be numbers. Got <U1"),
+        (lambda one: one.observe([0], np.full((1, 4), 1e160), [1.0]), "`features` .* of at most 1e75"),
+        (lambda one: one.observe([0], np.ones((1, 4)), [1e200]), "`rewards` .* at most 1e75. Got 1e"),
         (lambda one: one.select([0], np.ones((1, 0, 4))), "Got none in row 0"),
-        (lambda one: one.observe([0], np.ones((1, 3)), [1.0]), r"features \(1, 4\)"),
+        (lambda one: one.observe([0], np.ones((1, 3)), [1.0]), r"features of shape \(1, 4\)"),
         (lambda one: one.observe([0], np.ones((1, 4)), [1.0, 2.0]), r"Got \(1, 4\), \(2,\)"),
-        (lambda one: one.observe([0, 9], np.ones((2, 4)), [1.0, 2.0]), "Got task 9"),
+        (lambda one: one.observe([0, 9], np.ones((2, 4)), [1.0, 2.0]), "Got 9"),
         (lambda one: one.observe([0, 1], np.ones((2, 4)), [1.0, np.nan]), "`rewards` .* Got nan in row 1"),
         (lambda one: one.observe([0], np.full((1, 4), np.inf), [1.0]), "`features` .* inf.* in row 0"),
         (lambda one: one.observe([0], np.ones((1, 4)), [1.0], [-1.0]), "`weights` .* Got -1.0 in row 0"),
         (lambda one: one.add(0), "`tasks` of add must be an integer of at least 1. Got 0"),
-        (lambda one: one.add(["a"]), r"by numbers: how many. Got \['a'\]"),
+        (lambda one: one.add(["a"]), r"must be counted, as the others have no names. Got \['a'\]"),
     ],
 )
 def test_bad_input_is_named_and_changes_nothing(call: Any, message: str) -> None:
@@ -459,3 +524,208 @@ def test_a_reward_moves_a_task_whose_rewards_were_all_zero() -> None:
     learner.update()
     learner.observe([0], [[1.0]], [1.0])
     assert learner.beliefs.theta[0, 0] > 0
+
+
+def test_bounds_of_ucb_are_as_wide_as_the_posterior() -> None:
+    scale = 0.7
+    learner = Learner(LearningPolicy(estimator=PRIOR, rule=UCB(scale=scale)), n_tasks=2, dim=DIM, seed=0)
+    learner.observe(*rows(12, n_tasks=2))
+    rng = np.random.default_rng(3)
+    for task in (0, 1):
+        theta, covariance = learner.beliefs.theta[task], covariance_of(learner.beliefs)[task]
+        for _ in range(40):
+            arms = rng.standard_normal((3, DIM))
+            bounds = arms @ theta + scale * np.sqrt(np.einsum("ki,ij,kj->k", arms, covariance, arms))
+            assert learner.select([task], arms[None]).arm[0] == bounds.argmax()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-40])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        LearningPolicy(estimator=Ridge(penalty=4.0)),
+        LearningPolicy(estimator=OracleBasis(basis=BASIS, penalty=4.0)),
+        IndependentGreedy(),
+        OracleGreedy(BASIS),
+        LearningPolicy(estimator=PRIOR),
+        SharedGreedy(rank=1),
+    ],
+    ids=repr,
+)
+def test_a_newcomer_is_a_task_without_data(policy: Any, size: float) -> None:
+    learner = Learner(policy, n_tasks=4, dim=DIM, seed=0)
+    tasks, x, y = rows(60, n_tasks=3)
+    learner.observe(tasks, size * x, y)  # the last task has none
+    learner.update()
+    learner.add(1)
+    for row in range(2):  # alike from the start, and after a reward
+        beliefs = learner.beliefs
+        if isinstance(policy, SharedGreedy) and row == 0:
+            prior = learner.state.estimate.prior
+            assert_allclose(covariance_of(beliefs)[4], prior.covariance, rtol=1e-6)
+        else:
+            assert_allclose(beliefs.theta[4], beliefs.theta[3], rtol=1e-6, atol=1e-12 / size)
+            assert_allclose(covariance_of(beliefs)[4], covariance_of(beliefs)[3], rtol=1e-6, atol=1e-12)
+        if isinstance(policy, SharedGreedy):
+            break  # what is unsure about the prior itself is counted for its own tasks alone
+        learner.observe([3, 4], size * x[:2] * [[1.0], [0.0]] + size * x[:1] * [[0.0], [1.0]], [1.0, 1.0])
+
+
+def test_a_policy_that_waits_is_moved_by_updates_alone() -> None:
+    learner = Learner(IndependentThompson(prompt=False), n_tasks=2, dim=DIM, seed=0)
+    before = learner.beliefs
+    learner.observe(*rows(20, n_tasks=2))
+    assert_array_equal(learner.beliefs.theta, before.theta)
+    learner.begin()
+    learner.cancel()
+    learner.update()
+    assert np.abs(learner.beliefs.theta - before.theta).max() > 0.1
+
+
+def test_tasks_that_are_added_during_an_update_start_from_what_it_finds() -> None:
+    learner = Learner(SharedGreedy(rank=1), n_tasks=N_TASKS, dim=DIM, seed=0)
+    learner.observe(*rows(100))
+    job = learner.begin()
+    (number,) = learner.add(1)
+    learner.adopt(job.run())
+    prior = learner.state.estimate.prior
+    assert_allclose(covariance_of(learner.beliefs)[number], prior.covariance, atol=1e-10)
+    assert np.abs(prior.covariance - np.eye(DIM)).max() > 0.1
+
+
+@pytest.mark.parametrize("memory", [0.8, Fading(0.8, by="clock")])
+def test_forgetting_goes_through_jobs_and_files_as_it_should(memory: Any, tmp_path: Path) -> None:
+    policy = LearningPolicy(estimator=Ridge(penalty=1.0), memory=memory)
+    plain, jobs = (Learner(policy, n_tasks=3, dim=DIM, seed=0) for _ in range(2))
+    tasks, x, y = rows(30, n_tasks=3)
+    for part in np.split(np.arange(30), 3):
+        plain.observe(tasks[part], x[part], y[part])
+    plain.update()
+    jobs.observe(tasks[:10], x[:10], y[:10])
+    jobs.begin()
+    jobs.observe(tasks[10:20], x[10:20], y[10:20])
+    save(jobs.snapshot(), tmp_path / "learner.posse")
+    again = Learner.restore(load(tmp_path / "learner.posse"), seed=0)
+    jobs.cancel()
+    for learner in (jobs, again):
+        learner.observe(tasks[20:], x[20:], y[20:])
+        learner.update()
+        assert_allclose(learner.state.statistics.gram, plain.state.statistics.gram, rtol=1e-12)
+        assert_allclose(learner.state.statistics.count, plain.state.statistics.count, rtol=1e-12)
+    if isinstance(memory, Fading):
+        expected = memory.from_rows(tasks, x, y, 3)
+        assert_allclose(plain.state.statistics.moment, expected.moment, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_rows", [3, 30_000])
+def test_a_clock_may_run_far_in_one_call(n_rows: int) -> None:
+    policy = LearningPolicy(estimator=Ridge(penalty=1.0), memory=Fading(0.5, by="clock"))
+    learner = Learner(policy, n_tasks=1, dim=1, seed=0)
+    learner.observe([0] * n_rows, np.ones((n_rows, 1)), np.ones(n_rows))
+    learner.update()
+    assert_allclose(learner.state.statistics.count, (1 - 0.5**n_rows) / 0.5)
+
+
+def test_a_task_that_is_idle_for_long_is_forgotten_altogether() -> None:
+    learner = Learner(IndependentGreedy(memory=Fading(0.5, by="clock")), n_tasks=2, dim=2, seed=0)
+    learner.observe([0, 0, 1], np.random.default_rng(0).standard_normal((3, 2)), [1000.0, 500.0, 1.0])
+    for _ in range(700):
+        learner.observe([1] * 4, np.ones((4, 2)), [1.0] * 4)
+        learner.update()
+    assert_array_equal(learner.state.statistics.gram[0], 0.0)
+    assert learner.state.statistics.square[0] == 0.0
+
+
+def test_tasks_that_come_late_do_not_put_off_updates_for_ever() -> None:
+    learner = Learner(IndependentGreedy(), n_tasks=10, dim=1, seed=0)
+    learner.observe(np.tile(np.arange(10), 100), np.ones((1000, 1)), np.ones(1000))
+    learner.update()
+    learner.add(990)
+    learner.observe(np.arange(1000), np.ones((1000, 1)), np.ones(1000))
+    assert not learner.due  # two rows each
+    learner.observe(np.tile(np.arange(1000), 3), np.ones((3000, 1)), np.ones(3000))
+    assert learner.due  # five
+
+
+def test_what_is_restored_is_due_and_retired_as_it_was(tmp_path: Path) -> None:
+    learner = Learner(IndependentGreedy(), n_tasks=3, dim=DIM, seed=0)
+    learner.observe(*rows(60, n_tasks=3))
+    learner.update()
+    learner.retire([1])
+    again = Learner.restore(learner.snapshot())
+    assert_array_equal(again.retired, [1])
+    assert not again.due
+    for one in (learner, again):
+        one.observe(*rows(11, n_tasks=3))
+        assert not one.due
+        one.observe(*rows(1, n_tasks=3))
+        assert one.due  # a fifth more than 60 rows
+
+
+def test_a_state_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
+    saved = Learner(IndependentGreedy(), n_tasks=20, dim=DIM).snapshot()
+    for name, part in (
+        ("root", np.zeros((1, DIM, DIM))),
+        ("seen", np.zeros(1)),
+        ("retired", np.zeros(20)),
+        ("pending", None),
+        ("theta", np.zeros(3)),
+    ):
+        with pytest.raises(ValueError, match=rf"`({name}|root)` of LearnerState must be"):
+            replace(saved, **{name: part})
+
+
+def test_a_learner_survives_more_tasks_than_fit_into_memory() -> None:
+    learner = Learner(IndependentGreedy(), n_tasks=3, dim=DIM, seed=0)
+    with pytest.raises((MemoryError, ValueError)):
+        learner.add(10**14)
+    assert learner.n_tasks == 3
+    learner.select([2], np.ones((1, 2, DIM)))
+
+
+def test_features_that_are_huge_for_the_prior() -> None:
+    learner = Learner(IndependentThompson(), n_tasks=2, dim=3, seed=0)
+    rng = np.random.default_rng(5)
+    for size in (1e9, 1e12):
+        learner.observe([0] * 20, size * rng.standard_normal((20, 3)), rng.standard_normal(20))
+        job = learner.begin()
+        x = size * rng.standard_normal((2, 3))
+        learner.observe([1, 1], x, [1.0, 2.0])
+        learner.adopt(job.run())
+        assert_allclose(x @ learner.beliefs.theta[1], [1.0, 2.0], rtol=1e-3)
+        learner.update()
+
+
+class Headstrong(Thompson):
+    """A rule that chooses in its own way."""
+
+    def choose(self, estimate: Estimate, actions: Any, rng: Any) -> Any:
+        return np.zeros((actions.n_rounds, actions.shape[1]), dtype=int)
+
+
+class Stubborn(SharedThompson):
+    """A policy that chooses in its own way."""
+
+    def select(self, state: Any, actions: Any, rng: Any) -> Any:
+        return np.zeros((actions.n_rounds, actions.shape[1]), dtype=int)
+
+
+def test_a_way_of_ones_own_is_not_served_by_the_parents() -> None:
+    with pytest.raises(ValueError, match=r"must have a rule that knows its probabilities.* Got Headstrong"):
+        Learner(LearningPolicy(estimator=PRIOR, rule=Headstrong()), n_tasks=1, dim=DIM).select(
+            [0], np.ones((1, 2, DIM))
+        )
+    with pytest.raises(ValueError, match=r"decides for single tasks.* Got Stubborn"):
+        Learner(Stubborn(), n_tasks=1, dim=DIM)
+
+
+def test_switches_are_true_or_false() -> None:
+    for prompt in ("false", 1, 0.0):
+        with pytest.raises(
+            ValueError, match=rf"`prompt` of SharedGreedy must be True, False or None. Got {prompt!r}"
+        ):
+            SharedGreedy(prompt=prompt)  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"`schedule` of SharedGreedy must be one, such as Every\(100\). Got 100"
+    ):
+        SharedGreedy(schedule=100)  # type: ignore[arg-type]

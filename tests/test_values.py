@@ -301,14 +301,22 @@ def test_descriptions_are_json_and_tell_values_apart() -> None:
     assert len(set(texts)) == len(values) - 1  # a method of a class is that of its objects
     assert [json.dumps(describe(value)) for value in values] == texts
     assert describe(Committing(explore=2)) == {"class": "strangers:Committing", "fields": {"explore": 2}}
-    assert describe(alone) == "strangers:alone"
+    assert describe(alone)["function"] == "strangers:alone"
+    for one, other in (  # functions that differ in a constant, in a tuple of them, in a function inside
+        (lambda: 3, lambda: 4),
+        (lambda: At((10, 30)), lambda: At((10, 50))),
+        (lambda: (lambda: 3)(), lambda: (lambda: 4)()),
+        (float("inf"), "inf"),
+        ({1: "a", "1": "b"}, {"1": "b"}),
+    ):
+        assert describe(one) != describe(other)
     policy = SharedGreedy(schedule=At((3, 9)), memory=0.9)
     assert decode(describe(policy), {}) == policy  # as a file has it
     moody = Moody(3)
     before = describe(moody)
     assert moody.double == 6
     assert describe(moody) == before == {"class": f"{Moody.__module__}:Moody", "state": {"number": 3}}
-    assert describe(Stores.draw) == "strangers:Stores.draw"
+    assert describe(Stores.draw)["function"] == "strangers:Stores.draw"
     assert describe(array.reshape(1, 3))["shape"] == [1, 3]
 
 
@@ -317,7 +325,7 @@ def test_a_folder_remembers_what_its_policies_and_problems_were(tmp_path: Path) 
     study = only({"mine": Committing(), "naive": "naive"}, problem=Stores.draw, cells=(cell,))
     run_experiments([study], seeds=1, out=tmp_path)
     parameters = json.loads((tmp_path / "mixed" / "manifest.json").read_text())["parameters"]
-    assert parameters["problem"] == "strangers:Stores.draw"
+    assert parameters["problem"]["function"] == "strangers:Stores.draw"
     mine = {"name": "mine", "policy": {"class": "strangers:Committing", "fields": {"explore": 20}}}
     assert parameters["policies"] == [mine, "naive"]
     same = replace(study, policies={"mine": "strangers:Committing", "naive": "naive"})
@@ -325,7 +333,6 @@ def test_a_folder_remembers_what_its_policies_and_problems_were(tmp_path: Path) 
         [replace(study, policies={"mine": Committing(), "naive": "naive"})], seeds=1, out=tmp_path
     )
     for other in (
-        same,  # a class, and not what it makes
         replace(study, policies={"mine": Committing(explore=21), "naive": "naive"}),
         replace(study, problem=strangers.needing, cells=({"n_stores": 3},)),
     ):

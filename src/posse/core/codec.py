@@ -24,7 +24,6 @@ FORMAT = 1
 MOST_NESTING = 100
 # Integers beyond those of most readers of JSON are written as text.
 LARGEST_PLAIN = 2**63
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 Tree = Any
 Arrays = dict[str, NDArray[Any]]

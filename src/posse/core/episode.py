@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
+from uuid import uuid4
 
 from posse.core.protocols import Anytime, MovesAtOnce, Policy
 from posse.numerics.checks import check_integer
@@ -23,15 +24,34 @@ class Job:
         What the policy knew when the job began.
     summary : Summary
         What it is to learn from.
+    key : str
+        By which its result is known.
     """
 
     policy: Policy
     state: Any
     summary: Any
+    key: str
 
-    def run(self) -> Any:
-        """Return the state after the update."""
-        return self.policy.update(self.state, self.summary)
+    def run(self) -> JobResult:
+        """Make the update, and return what it led to, for `adopt`."""
+        return JobResult(self.policy.update(self.state, self.summary), self.key)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What an update has led to.
+
+    Attributes
+    ----------
+    state : object
+        What the policy knows now.
+    key : str
+        Of the job, so that no other result is taken for it.
+    """
+
+    state: Any
+    key: str
 
 
 class Episode:
@@ -91,8 +111,8 @@ class Episode:
         self._ends: Iterator[int] | None = None
         if horizon is not None:
             self._ends = accumulate(check_blocks(policy, horizon, n_tasks, dim))
-        self.clock = 0.0
-        self.due_at = self._next_due()
+        self.clock = self._updated_at = 0.0
+        self.due_at = self._next_due(0.0)
         self.state = policy.init(n_tasks, dim) if state is None else state
         self.pending: Any = None
         self._begun: Job | None = None
@@ -103,6 +123,13 @@ class Episode:
         self.pending = summary if self.pending is None else self.pending + summary
         if self.prompt:
             self.state = self._mover.move(self.state, summary)
+        self.read(clock)
+
+    def read(self, clock: float) -> None:
+        """Read the clock. Where it has fallen, because tasks are new, the next update is due earlier."""
+        if clock < self._updated_at:
+            self._updated_at = clock
+            self.due_at = min(self.due_at, self._next_due(clock))
         self.clock = clock
 
     @property
@@ -112,11 +139,14 @@ class Episode:
 
     def begin(self) -> Job:
         """Return the update from all that is pending; what is absorbed from now on is kept apart."""
+        self._check_ready()
+        self._begun, self.pending = Job(self.policy, self.state, self.pending, uuid4().hex), None
+        return self._begun
+
+    def _check_ready(self) -> None:
         self.check_idle()
         if self.pending is None:
             raise ValueError("an update must have something to learn from. Got nothing since the last one.")
-        self._begun, self.pending = Job(self.policy, self.state, self.pending), None
-        return self._begun
 
     def check_idle(self) -> None:
         """Raise if an update is under way."""
@@ -125,15 +155,18 @@ class Episode:
                 "an update must be adopted or cancelled before another begins. Got one under way."
             )
 
-    def adopt(self, state: Any) -> None:
+    def adopt(self, result: JobResult) -> None:
         """Play by the state that the update under way has led to, moved by what was absorbed meanwhile."""
-        if self._begun is None:
-            raise ValueError("a state must come from an update that was begun. Got one without.")
-        self._begun = None
-        self.state = state
+        if not isinstance(result, JobResult):
+            raise ValueError(f"`result` of adopt must be what Job.run returned. Got {type(result).__name__}.")
+        if self._begun is None or self._begun.key != result.key:
+            found = "none under way" if self._begun is None else "that of another"
+            raise ValueError(f"`result` of adopt must be that of the update under way. Got {found}.")
+        self.state = result.state
         if self.prompt and self.pending is not None:
-            self.state = self._mover.move(state, self.pending)
-        self.due_at = self._next_due()
+            self.state = self._mover.move(result.state, self.pending)
+        self._begun = None
+        self._updated()
 
     def cancel(self) -> None:
         """Give up the update under way; what it was to learn from is pending again."""
@@ -142,8 +175,11 @@ class Episode:
             self.pending = summary if self.pending is None else summary + self.pending
 
     def update(self) -> None:
-        """Learn from all that is pending, now."""
-        self.adopt(self.begin().run())
+        """Learn from all that is pending, now; if that fails, all stays as it was."""
+        self._check_ready()
+        self.state = self.policy.update(self.state, self.pending)
+        self.pending = None
+        self._updated()
 
     @property
     def unlearned(self) -> list[Any]:
@@ -156,10 +192,14 @@ class Episode:
         assert isinstance(self.policy, MovesAtOnce)
         return self.policy
 
-    def _next_due(self) -> float:
+    def _updated(self) -> None:
+        self._updated_at = self.clock
+        self.due_at = self._next_due(self.clock)
+
+    def _next_due(self, clock: float) -> float:
         if self._ends is not None:
-            return next((end for end in self._ends if end > self.clock), math.inf)
-        return anytime(self.policy).next_after(self.clock)
+            return next((end for end in self._ends if end > clock), math.inf)
+        return anytime(self.policy).next_after(clock)
 
 
 def anytime(policy: Policy) -> Anytime:

@@ -67,7 +67,7 @@ class Fading:
         The discount of one round, in ]0, 1]: about the last 1 / (1 - factor) rounds count.
     by : "rounds" or "clock"
         Whether a task forgets with every round of its own, or with every round of the clock, in which it
-        may have sat out. The clock of rows is rows / tasks.
+        may have sat out. A row moves the clock by 1 / tasks seen so far.
 
     Examples
     --------
@@ -138,12 +138,15 @@ class Fading:
             How much each row counts, not negative.
         """
         index, x, y, given = check_rows(tasks, features, rewards, weights)
-        counts = given > 0
-        index, x, y, given = index[counts], x[counts], y[counts], given[counts]
         if self.by == "clock":
-            since = np.arange(len(index))[::-1] / n_tasks
-            total = np.full(n_tasks, len(index) / n_tasks)
+            first = np.zeros(len(index))
+            first[np.unique(index, return_index=True)[1]] = 1.0
+            clock = np.cumsum(1.0 / np.cumsum(first))  # each row moves it by 1 / tasks seen
+            since = clock[-1:] - clock
+            total = np.full(n_tasks, clock[-1] if len(clock) else 0.0)
         else:
+            counts = given > 0
+            index, x, y, given = index[counts], x[counts], y[counts], given[counts]
             order = np.argsort(index, kind="stable")
             total = np.bincount(index, minlength=n_tasks).astype(np.float64)
             places = np.arange(len(index)) - np.repeat(np.cumsum(total) - total, total.astype(np.intp))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posse.core.episode import Episode, Job
+from posse.core.episode import Episode, Job, JobResult
+from posse.core.learner_state import LearnerState
 from posse.core.posterior import Beliefs
-from posse.core.protocols import DecidesRows, Policy
-from posse.core.rows import PendingRows, draw_arms, find_unknown
-from posse.numerics.checks import Array, BoolArray, IntArray, check_integer, make_generator
+from posse.core.protocols import DecidesRows, Policy, keeps_pace
+from posse.core.rows import PendingRows, draw_arms
+from posse.core.tasks import TaskNames, as_numbers
+from posse.numerics.checks import Array, IntArray, check_integer, make_generator
 
 # Arrays have room for this many tasks at least.
 LEAST_ROOM = 16
@@ -35,52 +36,16 @@ class Choice(NamedTuple):
     probabilities: Array
 
 
-@dataclass(frozen=True, eq=False)
-class LearnerState:
-    """All that a `Learner` is, but for its random numbers: what is saved, and what it goes on from.
-
-    Attributes
-    ----------
-    policy : Policy
-    state : object
-        What the policy learned at its last update.
-    theta, root, deviation : (T, d), (T, d, d), (T,)
-        What is believed of every task now; see `Beliefs`.
-    pending : Summary
-        Rows that the policy has not learned from yet.
-    elapsed : float
-        Rounds of the clock by which these have yet to fade.
-    seen : (T,)
-        Rows of each task so far.
-    retired : (T,)
-        Tasks that are not served any more.
-    names : tuple of str, optional
-        The tasks' names.
-    due_at : float
-        The reading of the clock at which the next update is due.
-    """
-
-    policy: Policy
-    state: Any
-    theta: Array
-    root: Array
-    deviation: Array
-    pending: Any
-    elapsed: float
-    seen: Array
-    retired: BoolArray
-    names: tuple[str, ...] | None
-    due_at: float
-
-
 class Learner:
     """A policy that decides for any of its tasks, one or many at a time, and learns from single rewards.
 
     Two speeds: a reward moves the posterior of its own task at once, at a cost that does not depend on the
     number of tasks, unless the policy says `prompt=False`. What tasks share is learned anew by `update`,
-    when that is `due`, here or elsewhere (`begin`, `adopt`). The clock is rows / tasks seen.
+    when that is `due`, here or elsewhere (`begin`, `adopt`). The clock is rows / tasks seen. A policy that
+    forgets does so by its updates; between them nothing is forgotten.
 
-    It is for policies whose estimates have a posterior for each task, and for `Random`.
+    It is for policies whose estimates have a posterior for each task, and for `Random`; and for one thread at
+    a time: what may run elsewhere is `Job.run` alone.
 
     Parameters
     ----------
@@ -117,33 +82,37 @@ class Learner:
         decides = _deciding(policy)
         episode = Episode(policy, n_tasks=n_tasks, dim=dim)
         pending = PendingRows(policy.statistics, n_tasks, dim)
-        self._begin_from(episode, decides, pending, decides.beliefs(episode.state), seed)
-        if names is not None:
-            if isinstance(names, str) or len(names) != n_tasks:
-                raise ValueError(
-                    f"`names` of Learner must be one for each of {n_tasks} tasks. Got {names!r}."
-                )
-            self._name(names)
+        self._begin_from(
+            episode, decides, TaskNames(n_tasks, names), pending, decides.beliefs(episode.state), seed
+        )
 
     def _begin_from(
         self,
         episode: Episode,
         policy: DecidesRows,
+        tasks: TaskNames,
         pending: PendingRows,
         beliefs: Beliefs,
         seed: int | np.random.Generator | None,
     ) -> None:
-        self.policy, self.n_tasks, self.dim = policy, len(beliefs.theta), beliefs.theta.shape[1]
+        self.policy, self.dim = policy, beliefs.theta.shape[1]
         self.prompt = policy.prompt is not False
-        self._episode, self._pending, self._beliefs = episode, pending, beliefs
+        self._episode, self._tasks, self._pending, self._beliefs = episode, tasks, pending, beliefs
         self._retired = np.zeros(self.n_tasks, dtype=np.bool_)
-        self._numbers: dict[str, int] | None = None
         self._rng = np.random.default_rng() if seed is None else make_generator("`seed` of Learner", seed)
+
+    def __repr__(self) -> str:
+        return f"<Learner of {self.n_tasks} tasks, {self._pending.n_rows} rows: {self.policy!r}>"
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """The tasks' names, in order; None if they have none."""
-        return None if self._numbers is None else tuple(self._numbers)
+        return self._tasks.names
+
+    @property
+    def n_tasks(self) -> int:
+        """The number of tasks, retired ones among them."""
+        return self._tasks.n_tasks
 
     @property
     def state(self) -> Any:
@@ -158,7 +127,7 @@ class Learner:
     @property
     def due(self) -> bool:
         """Whether it is time to `update`, and no update is under way."""
-        self._episode.clock = self.clock
+        self._episode.read(self.clock)
         return self._episode.due
 
     @property
@@ -178,15 +147,21 @@ class Learner:
         available : (m, K), optional
             False marks an arm that is not on offer.
         """
-        index = self._index(tasks)
-        offered = np.ascontiguousarray(arms, dtype=np.float64)
+        index = self._tasks.numbers(tasks)
+        if self._retired[index].any():
+            gone = np.asarray(tasks)[self._retired[index]][0]
+            raise ValueError(f"tasks to decide for must not be retired. Got {gone!s}.")
+        offered = as_numbers("arms", arms, ": fill up with any numbers, and mask them by `available`")
         if offered.ndim != 3 or len(offered) != len(index) or offered.shape[2] != self.dim:
             raise ValueError(
                 f"`arms` must have shape (m={len(index)}, K, d={self.dim}). Got {offered.shape}."
             )
-        mask = ALL_ON_OFFER if available is None else np.ascontiguousarray(available, dtype=np.bool_)
-        if available is not None and mask.shape != offered.shape[:2]:
-            raise ValueError(f"`available` must have shape {offered.shape[:2]}. Got {mask.shape}.")
+        mask = ALL_ON_OFFER if available is None else np.ascontiguousarray(available)
+        if available is not None and (mask.shape != offered.shape[:2] or mask.dtype != np.bool_):
+            raise ValueError(
+                f"`available` must be True or False, of shape {offered.shape[:2]}. "
+                f"Got {mask.dtype} of shape {mask.shape}."
+            )
         chances = self.policy.chances(self._beliefs, index, offered, mask, self._rng)
         arm = np.empty(len(index), dtype=np.intp)
         wrong = draw_arms(chances, self._rng.random(len(index)), arm)
@@ -213,15 +188,14 @@ class Learner:
         weights : (m,), optional
             How much each row counts, not negative; 1 by default.
         """
-        index = self._index(tasks)
-        x = np.ascontiguousarray(features, dtype=np.float64)
-        y = np.ascontiguousarray(rewards, dtype=np.float64)
-        w = np.ones(len(index)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        index = self._tasks.numbers(tasks)
+        x, y = as_numbers("features", features), as_numbers("rewards", rewards)
+        w = np.ones(len(index)) if weights is None else as_numbers("weights", weights)
         n_rows = len(index)
         if x.shape != (n_rows, self.dim) or y.shape != (n_rows,) or w.shape != (n_rows,):
             raise ValueError(
-                f"rows of {n_rows} tasks must have features ({n_rows}, {self.dim}), rewards and weights "
-                f"({n_rows},). Got {x.shape}, {y.shape} and {w.shape}."
+                f"rows must have features of shape ({n_rows}, {self.dim}), rewards and weights of shape "
+                f"({n_rows},), for so many tasks. Got {x.shape}, {y.shape} and {w.shape}."
             )
         self._pending.add(index, x, y, w, self._beliefs if self.prompt else None)
 
@@ -230,20 +204,33 @@ class Learner:
 
         Decisions go on meanwhile, by what is known. Hand what `Job.run` returns to `adopt`.
         """
+        self._hand_over()
+        return self._episode.begin()
+
+    def adopt(self, result: JobResult) -> None:
+        """Decide by what the update under way has led to, and by the rows that came meanwhile.
+
+        Parameters
+        ----------
+        result : JobResult
+            What `Job.run` returned.
+        """
+        self._episode.read(self.clock)
+        self._episode.adopt(result)
+        self._decide_anew()
+
+    def _hand_over(self) -> None:
+        """Let the episode have all rows that wait."""
         episode = self._episode
         episode.check_idle()
         if episode.pending is not None:
             episode.pending = episode.pending.padded(self.n_tasks)
         if self._pending.waiting:
             episode.absorb(self._pending.take(self.n_tasks), self.clock)
-        return episode.begin()
 
-    def adopt(self, state: Any) -> None:
-        """Decide by the state that the update under way has led to, and by the rows that came meanwhile."""
-        self._episode.clock = self.clock
-        self._episode.adopt(state)
-        found = self.policy.beliefs(state)
-        self._keep(found, self.policy.newcomer(state))
+    def _decide_anew(self) -> None:
+        """Believe what the policy has learned, and what rows that wait make of it."""
+        self._keep(self.policy.beliefs(self.state), self.policy.newcomer(self.state), self.n_tasks)
         if self.prompt and self._pending.waiting:
             moved = self.beliefs.given(self._pending.summary(self.n_tasks))
             for own, part in zip(self._beliefs.parts, moved.parts, strict=True):
@@ -254,8 +241,10 @@ class Learner:
         self._episode.cancel()
 
     def update(self) -> None:
-        """Learn what all tasks share from all rows so far, now."""
-        self.adopt(self.begin().run())
+        """Learn what all tasks share from all rows so far, now; if that fails, no row is lost."""
+        self._hand_over()
+        self._episode.update()
+        self._decide_anew()
 
     def add(self, tasks: int | Sequence[str]) -> IntArray:
         """Add tasks that start from what is known of a task never seen, and return their numbers.
@@ -265,23 +254,19 @@ class Learner:
         tasks : int or sequence of str
             How many; or their names, where tasks have names.
         """
-        named = not isinstance(tasks, (int, np.integer))
-        if named != (self._numbers is not None) or isinstance(tasks, str):
-            kind = "numbers: how many" if self._numbers is None else "a list of names"
-            raise ValueError(f"tasks to add must be given as the others, by {kind}. Got {tasks!r}.")
-        first = self.n_tasks
-        if isinstance(tasks, Sequence):
-            self._name(tasks)
-            self.n_tasks += len(tasks)
-        else:
-            self.n_tasks += check_integer("`tasks` of add", tasks, 1)
-        if self.n_tasks > len(self._retired):  # else there are newcomers in the arrays already
-            self._keep(self._first(first), self.policy.newcomer(self.state))
-        return np.arange(first, self.n_tasks)
+        n_tasks = self.n_tasks + self._tasks.check_new(tasks)
+        if n_tasks > len(self._retired):  # else there are newcomers in the arrays already
+            self._keep(self._first(self.n_tasks), self.policy.newcomer(self.state), n_tasks)
+        return self._tasks.add(tasks)
 
     def retire(self, tasks: ArrayLike) -> None:
-        """Stop serving tasks. What they taught stays in what tasks share."""
-        self._retired[self._index(tasks)] = True
+        """Stop deciding for tasks. What they taught stays, and their late rewards still count."""
+        self._retired[self._tasks.numbers(tasks)] = True
+
+    @property
+    def retired(self) -> IntArray:
+        """The numbers of the tasks that are retired."""
+        return np.flatnonzero(self._retired[: self.n_tasks])
 
     def snapshot(self) -> LearnerState:
         """Return all that the learner is, but for its random numbers, as data; `restore` goes on from it.
@@ -312,6 +297,11 @@ class Learner:
 
         Its random numbers are fresh, unless a seed or the other's generator is given.
         """
+        if not isinstance(saved, LearnerState):
+            raise ValueError(
+                f"`saved` of restore must be what `snapshot` returned. Got {type(saved).__name__}; "
+                "`posse.load` reads a file."
+            )
         policy = _deciding(saved.policy)
         n_tasks, dim = saved.theta.shape
         episode = Episode(policy, n_tasks=n_tasks, dim=dim, state=saved.state)
@@ -320,79 +310,32 @@ class Learner:
         pending.resume(saved.pending, saved.elapsed, saved.seen)
         beliefs = Beliefs(saved.theta.copy(), saved.root.copy(), saved.deviation.copy())
         learner = cls.__new__(cls)
-        learner._begin_from(episode, policy, pending, beliefs, seed)
+        learner._begin_from(episode, policy, TaskNames(n_tasks, saved.names), pending, beliefs, seed)
         learner._retired = saved.retired.copy()
-        if saved.names is not None:
-            learner._name(saved.names)
         return learner
 
     def _first(self, n_tasks: int) -> Beliefs:
         """Return what is believed of the first tasks: a view."""
         return Beliefs(*(part[:n_tasks] for part in self._beliefs.parts))
 
-    def _keep(self, known: Beliefs, newcomer: Beliefs) -> None:
-        """Put the beliefs of the first tasks into arrays with room to grow; all others are newcomers."""
-        room = len(self._retired)
-        if room < self.n_tasks:
-            room = max(LEAST_ROOM, 2 * room, self.n_tasks)
-            self._retired = np.concatenate(
-                [self._retired, np.zeros(room - len(self._retired), dtype=np.bool_)]
-            )
-            self._pending.grow(room)
+    def _keep(self, known: Beliefs, newcomer: Beliefs, n_tasks: int) -> None:
+        """Put the beliefs of the first tasks into arrays with room for n tasks; all others are newcomers."""
+        room, held = len(self._retired), len(self._retired)
+        if room < n_tasks:
+            room = max(LEAST_ROOM, 2 * room, n_tasks)
         arrays = [np.empty((room, *part.shape[1:])) for part in known.parts]
         for array, part, new in zip(arrays, known.parts, newcomer.parts, strict=True):
             array[: len(part)] = part
             array[len(part) :] = new
+        if room > held:
+            self._pending.grow(room)
+            self._retired = np.concatenate([self._retired, np.zeros(room - held, dtype=np.bool_)])
         self._beliefs = Beliefs(*arrays)
-
-    def _name(self, names: Sequence[str]) -> None:
-        """Give names to as many tasks, after those that have one."""
-        known = self._numbers or {}
-        new = {name: len(known) + place for place, name in enumerate(names)}
-        if (
-            not new
-            or len(new) < len(names)
-            or new.keys() & known
-            or not all(isinstance(n, str) for n in names)
-        ):
-            raise ValueError(
-                f"names of tasks must be strings, each of one task alone. Got {list(names)[:10]!r}."
-            )
-        if self._numbers is None:
-            self._numbers = {}
-        self._numbers.update(new)
-
-    def _index(self, tasks: ArrayLike) -> IntArray:
-        """Return the numbers of tasks, given by number or by name, if they are served."""
-        index = np.asarray(tasks)
-        if index.dtype.kind in "UO" and self._numbers is not None:
-            index = _numbers_of(index, self._numbers)
-        if index.ndim != 1 or index.dtype.kind not in "iu" or not index.size:
-            kind = "numbers" if self._numbers is None else "names or numbers"
-            raise ValueError(f"`tasks` must be a list of {kind} of tasks. Got {tasks!r}.")
-        if index.dtype != np.intp:
-            index = index.astype(np.intp)
-        wrong = find_unknown(index, self._retired, self.n_tasks)
-        if wrong >= 0:
-            task = int(index[wrong])
-            what = "a retired task" if 0 <= task < self.n_tasks else "task"
-            raise ValueError(
-                f"tasks must be served: numbers from 0 to {self.n_tasks - 1}, not retired. Got {what} {task}."
-            )
-        return index
-
-
-def _numbers_of(names: Any, numbers: Mapping[str, int]) -> IntArray:
-    """Return the numbers of named tasks, in the shape of `names`."""
-    unknown = [name for name in names.ravel().tolist() if name not in numbers]
-    if unknown:
-        raise ValueError(f"a task must be known, or be added first. Got {unknown[0]!r}.")
-    return np.array([numbers[name] for name in names.ravel().tolist()], dtype=np.intp).reshape(names.shape)
 
 
 def _deciding(policy: Policy) -> DecidesRows:
     """Return a policy that can decide for single tasks, or say that it cannot."""
-    if isinstance(policy, type) or not isinstance(policy, DecidesRows):
+    if not isinstance(policy, DecidesRows) or not keeps_pace(policy, "chances", "select"):
         raise ValueError(
             "a Learner must have a policy that decides for single tasks: a LearningPolicy, one with a name "
             f"such as SharedThompson(), or Random(). Got {policy!r}."

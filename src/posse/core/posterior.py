@@ -10,7 +10,7 @@ import numpy as np
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array
 from posse.numerics.compiled import compiled
-from posse.numerics.linalg import chunks, inverse_root, triangular_root
+from posse.numerics.linalg import chunks, identity_plus_root, triangular_root
 
 
 class Posterior(Protocol):
@@ -91,9 +91,7 @@ class Beliefs:
         for some in chunks(len(played), statistics.dim):
             tasks = played[some]
             gram, old = statistics.gram[tasks], root[tasks]
-            precision = old.mT @ gram @ old
-            np.einsum("tii->ti", precision)[...] += 1.0
-            root[tasks] = old @ inverse_root(precision)
+            root[tasks] = old @ identity_plus_root(old.mT @ gram @ old)
             left = statistics.moment[tasks] - np.matvec(gram, theta[tasks])
             theta[tasks] += np.matvec(root[tasks], np.vecmat(left, root[tasks]))
         return Beliefs(theta, root, self.deviation)

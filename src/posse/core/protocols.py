@@ -195,6 +195,18 @@ class Policy(Protocol):
         """Return the state after a block whose rounds are summarised in `statistics`."""
 
 
+def keeps_pace(owner: object, name: str, beside: str) -> bool:
+    """Return whether a method was written for the class that another method comes from, or for a child of it.
+
+    A class that chooses in its own way, and inherited a shortcut of its parent, must not be played by that.
+    """
+    first, second = (
+        next((kind for kind in type(owner).__mro__ if method in vars(kind)), object)
+        for method in (name, beside)
+    )
+    return issubclass(first, second)
+
+
 @runtime_checkable
 class FollowsTheta(Policy, Protocol):
     """A policy that may play greedily by one theta through each block, which allows for shortcuts."""

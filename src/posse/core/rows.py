@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,19 @@ import numpy as np
 from posse.core.fading import Fading, FadingStatistics, faded
 from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
-from posse.numerics.checks import Array, BoolArray, IntArray
+from posse.numerics.checks import Array, IntArray
 from posse.numerics.compiled import compiled
 
 # What is wrong with a row, as `absorb_rows` says it.
-WRONG = {1: "`features` of rows must be finite", 2: "`rewards` of rows must be finite"}
-WRONG[3] = "`weights` of rows must be finite and not negative"
-# Rows weigh more and more where older ones fade by the clock; beyond this all are weighed anew.
-LARGEST_WEIGHT = 1e100
+WRONG = {
+    1: "`features` of rows must be numbers of at most 1e75",
+    2: "`rewards` of rows must be numbers of at most 1e75",
+    3: "`weights` of rows must be numbers from 0 to 1e75",
+}
+# Larger numbers are refused, because sums of their squares would overflow.
+LARGEST = 1e75
+# Rows weigh more and more where older ones fade by the clock, up to exp of this; then all are weighed anew.
+MOST_GROWTH = 200.0
 
 
 class PendingRows:
@@ -66,12 +72,35 @@ class PendingRows:
 
     def add(self, tasks: IntArray, x: Array, y: Array, weights: Array, beliefs: Beliefs | None) -> None:
         """Add rows, and move the beliefs of their tasks by them; nothing changes if a row is wrong."""
-        by_clock = self.fading is not None and self.fading.by == "clock"
-        own = self.fading.factor if self.fading is not None and not by_clock else 1.0
-        clock = self.fading.factor if self.fading is not None and by_clock else 1.0
-        if beliefs is None:
-            beliefs = NO_BELIEFS
-        wrong, row, self.n_seen, self.elapsed = absorb_rows(
+        wrong, row = find_wrong(x, y, weights)
+        if wrong:
+            found = {1: x[row], 2: y[row], 3: weights[row]}[wrong]
+            raise ValueError(f"{WRONG[wrong]}. Got {found} in row {row}.")
+        self.n_rows += len(tasks)
+        self.waiting = True
+        if self.fading is None or self.fading.by == "rounds" or self.fading.factor == 1.0:
+            own = 1.0 if self.fading is None else self.fading.factor
+            self._absorb(tasks, x, y, weights, own, 1.0, beliefs)
+            return
+        most = max(1, int(MOST_GROWTH / -math.log(self.fading.factor)))  # a row moves the clock by 1 at most
+        for start in range(0, len(tasks), most):
+            rows = slice(start, start + most)
+            self._absorb(tasks[rows], x[rows], y[rows], weights[rows], 1.0, self.fading.factor, beliefs)
+            if self.elapsed > most:
+                self._weigh_anew()
+
+    def _absorb(
+        self,
+        tasks: IntArray,
+        x: Array,
+        y: Array,
+        weights: Array,
+        own: float,
+        clock: float,
+        beliefs: Beliefs | None,
+    ) -> None:
+        known = NO_BELIEFS if beliefs is None else beliefs
+        self.n_seen, self.elapsed = absorb_rows(
             tasks,
             x,
             y,
@@ -86,16 +115,9 @@ class PendingRows:
             self.count,
             self.fade,
             self.seen,
-            beliefs.theta,
-            beliefs.root,
+            known.theta,
+            known.root,
         )
-        if wrong:
-            found = {1: x[row], 2: y[row], 3: weights[row]}[wrong]
-            raise ValueError(f"{WRONG[wrong]}. Got {found} in row {row}.")
-        self.n_rows += len(tasks)
-        self.waiting = True
-        if clock < 1.0 and clock**-self.elapsed > LARGEST_WEIGHT:
-            self._weigh_anew()
 
     def _weigh_anew(self) -> None:
         """Let the last row weigh 1, where older ones fade by the clock."""
@@ -137,15 +159,6 @@ NO_BELIEFS = Beliefs(np.zeros((0, 0)), np.zeros((0, 0, 0)), np.zeros(0))
 
 
 @compiled
-def find_unknown(tasks: IntArray, retired: BoolArray, n_tasks: int) -> int:
-    """Return the first place of tasks (m,) that holds no number of a task that is served; -1 for none."""
-    for n in range(len(tasks)):
-        if tasks[n] < 0 or tasks[n] >= n_tasks or retired[tasks[n]]:
-            return n
-    return -1
-
-
-@compiled
 def draw_arms(chances: Array, uniform: Array, arm: IntArray) -> int:
     """Fill `arm` (m,) with draws by probabilities (m, K) and numbers uniform in [0, 1[, (m,).
 
@@ -167,6 +180,24 @@ def draw_arms(chances: Array, uniform: Array, arm: IntArray) -> int:
 
 
 @compiled
+def find_wrong(features: Array, rewards: Array, weights: Array) -> tuple[int, int]:
+    """Return what is wrong with features (m, d), rewards and weights (m,), and in which row.
+
+    1 is for features and 2 for rewards that are not numbers or too large, 3 for such or negative weights, and
+    0 if nothing is wrong.
+    """
+    for n in range(len(features)):
+        if not 0.0 <= weights[n] <= LARGEST:  # so that NaN is refused, too
+            return 3, n
+        if not -LARGEST <= rewards[n] <= LARGEST:
+            return 2, n
+        for i in range(features.shape[1]):
+            if not -LARGEST <= features[n, i] <= LARGEST:
+                return 1, n
+    return 0, 0
+
+
+@compiled
 def absorb_rows(
     tasks: IntArray,
     features: Array,
@@ -184,7 +215,7 @@ def absorb_rows(
     seen: Array,
     theta: Array,
     root: Array,
-) -> tuple[int, int, int, float]:
+) -> tuple[int, float]:
     """Add rows to the statistics of their tasks, and move what is believed of these by each of them.
 
     Parameters
@@ -206,20 +237,10 @@ def absorb_rows(
 
     Returns
     -------
-    wrong, row : int
-        1 for features, 2 for rewards, 3 for weights that are wrong, in which row; nothing is done then.
     n_seen : int
     elapsed : float
     """
     n_rows, dim = features.shape
-    for n in range(n_rows):
-        if not (np.isfinite(weights[n]) and weights[n] >= 0.0):
-            return 3, n, n_seen, elapsed
-        if not np.isfinite(rewards[n]):
-            return 2, n, n_seen, elapsed
-        for i in range(dim):
-            if not np.isfinite(features[n, i]):
-                return 1, n, n_seen, elapsed
     projected = np.empty(dim)
     for n in range(n_rows):
         t, y, weight = tasks[n], rewards[n], weights[n]
@@ -269,4 +290,4 @@ def absorb_rows(
             along *= gain
             for j in range(dim):
                 root[t, i, j] -= along * projected[j]
-    return 0, 0, n_seen, elapsed
+    return n_seen, elapsed

@@ -13,6 +13,8 @@ from posse.numerics.compiled import compiled
 
 # Up to this many features a product of few rows is faster by a loop than by a call to BLAS for each task.
 SMALL = 128
+# What is left of a task at less weight than this is forgotten altogether, before some of it underflows.
+FORGOTTEN = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +236,7 @@ class GramStatistics:
             raise ValueError(
                 f"`factor` of discount must lie in [0, 1], for all or each task. Got {factor!r}."
             )
-        share = np.broadcast_to(share, (self.n_tasks,))
+        share = np.where(share * self.count < FORGOTTEN, 0.0, share)  # all of a task's parts together
         return GramStatistics(
             share[:, None, None] * self.gram,
             share[:, None] * self.moment,

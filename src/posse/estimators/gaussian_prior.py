@@ -12,7 +12,7 @@ from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
 from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_array, check_number
-from posse.numerics.linalg import RANK_TOLERANCE
+from posse.numerics.linalg import RANK_TOLERANCE, identity_plus_root
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,10 +66,11 @@ class GaussianPrior:
             raise ValueError(f"`mean` of GaussianPrior must have dim={statistics.dim}. Got {len(self.mean)}.")
         check_statistics(statistics)
         root = self._root
-        precision = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / self.noise
+        information = root.T @ statistics.gram @ root / self.noise
         slope = (statistics.moment - statistics.gram @ self.mean) @ root / self.noise
-        shift = np.linalg.solve(precision, slope[..., None])[..., 0]
-        posterior = GaussianPosterior(root, precision, self.mean, self.noise)
+        posterior = GaussianPosterior(root, information, self.mean, self.noise)
+        narrowed = identity_plus_root(information)
+        shift = np.matvec(narrowed, np.vecmat(slope, narrowed))
         return Estimate(self.mean + shift @ root.T, posterior=posterior)
 
 
@@ -81,8 +82,8 @@ class GaussianPosterior:
     ----------
     prior_root : (d, r)
         L.
-    precision : (T, r, r)
-        H_t.
+    information : (T, r, r)
+        H_t - I.
     mean : (d,)
         mu.
     noise : float
@@ -90,13 +91,13 @@ class GaussianPosterior:
     """
 
     prior_root: Array
-    precision: Array
+    information: Array
     mean: Array
     noise: float
 
     def roots(self) -> Array:
         """Return roots (T, d, r) of V_t."""
-        return np.asarray(self.prior_root @ np.linalg.inv(np.linalg.cholesky(self.precision)).mT)
+        return np.asarray(self.prior_root @ identity_plus_root(self.information))
 
     def beliefs(self, theta: Array) -> Beliefs:
         """Return the posteriors of all tasks, whose means theta (T, d) are known."""

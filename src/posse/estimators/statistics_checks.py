@@ -8,7 +8,7 @@ import numpy as np
 
 from posse.core.errors import NoDataWarning
 from posse.core.statistics import GramStatistics
-from posse.numerics.checks import check_finite
+from posse.numerics.checks import Array, check_finite
 
 # A sum of squares may be negative by this share of the largest: statistics are subtracted, too.
 ROUNDING = 1e-9
@@ -20,12 +20,9 @@ def check_statistics(statistics: GramStatistics, owner: str = "") -> None:
     if not np.isfinite(sum(part.sum() for part in parts.values())):
         for name, part in parts.items():
             check_finite(f"`{name}` of GramStatistics", part)
-    parts["gram"] = np.einsum("tii->ti", statistics.gram)
-    for name in ("gram", "square", "count"):
-        least = float(parts[name].min())
-        if least < 0 and least < -ROUNDING * float(parts[name].max()):
-            kind = "have no negative entry on its diagonal" if name == "gram" else "not be negative"
-            raise ValueError(f"`{name}` of GramStatistics must {kind}. Got {least:.6g}.")
+    _check_sign("gram", np.einsum("tii->ti", statistics.gram), "have no negative entry on its diagonal")
+    _check_sign("square", statistics.square, "not be negative")
+    least = _check_sign("count", statistics.count, "not be negative")
     if least <= 0 and (statistics.square[statistics.count <= 0] > 0).any():
         raise ValueError(f"`count` of GramStatistics must be positive where there are data. Got {least:g}.")
     if owner and least <= 0 and not statistics.count.any():
@@ -35,3 +32,11 @@ def check_statistics(statistics: GramStatistics, owner: str = "") -> None:
             NoDataWarning,
             stacklevel=3,
         )
+
+
+def _check_sign(name: str, values: Array, wanted: str) -> float:
+    """Return the least of some sums, if it is negative by rounding at most."""
+    least = float(values.min())
+    if least < 0 and least < -ROUNDING * float(values.max()):
+        raise ValueError(f"`{name}` of GramStatistics must {wanted}. Got {least:.6g}.")
+    return least

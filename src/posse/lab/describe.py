@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cached_property, partial, singledispatch
-from types import FunctionType, MethodType, NoneType
+from types import CodeType, FunctionType, MethodType, NoneType
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ def describe(value: Any) -> Any:
 
     What `posse.save` can store without arrays is described as it stores it, so that it can be read back.
     Other dataclasses are their class and their fields, other objects what is kept of them in a copy; arrays
-    are their type, shape and a digest, and functions where they are found. A function that can be found
-    nowhere, such as a lambda, is its code and what it closes over.
+    are their type, shape and a digest, and functions where they are found, with a digest of their code and
+    what they close over.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def _itself(value: int | str | None) -> Any:
 
 @describe.register
 def _number(value: float) -> Any:
-    return value if np.isfinite(value) else repr(value)
+    return value if np.isfinite(value) else {"float": repr(value)}
 
 
 @describe.register
@@ -71,6 +71,12 @@ def _bytes(value: bytes) -> Any:
 
 @describe.register(np.ndarray)
 def _array(value: NDArray[Any]) -> Any:
+    if value.dtype.hasobject:
+        return {
+            "array": str(value.dtype),
+            "shape": list(value.shape),
+            "values": describe(value.ravel().tolist()),
+        }
     digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
     return {"array": str(value.dtype), "shape": list(value.shape), "sha256": digest}
 
@@ -89,7 +95,9 @@ def _set(value: Any) -> Any:
 
 @describe.register(Mapping)
 def _mapping(value: Mapping[Any, Any]) -> Any:
-    return {str(name): describe(item) for name, item in value.items()}
+    if all(isinstance(name, str) for name in value):
+        return {name: describe(item) for name, item in value.items()}
+    return {"pairs": [[describe(name), describe(item)] for name, item in value.items()]}
 
 
 @describe.register(partial)
@@ -105,24 +113,34 @@ def _partial(value: partial[Any]) -> Any:
 def _method(value: MethodType) -> Any:
     owner = value.__self__
     if isinstance(owner, type):
-        return f"{owner.__module__}:{owner.__qualname__}.{value.__name__}"
+        return describe(value.__func__)
     return {"method": value.__name__, "of": describe(owner)}
 
 
 @describe.register
 def _function(value: FunctionType) -> Any:
     place = f"{value.__module__}:{value.__qualname__}"
-    if "<" not in place:
+    if place.startswith("posse."):
         return place
-    code = value.__code__
-    constants = [some for some in code.co_consts if isinstance(some, str | float | int)]
-    inside = repr((code.co_code, code.co_names, constants))
     return {
         "function": place,
-        "code": hashlib.sha256(inside.encode()).hexdigest(),
+        "code": hashlib.sha256(_written(value.__code__).encode()).hexdigest(),
         "closure": [describe(cell.cell_contents) for cell in value.__closure__ or ()],
         "defaults": describe([value.__defaults__, value.__kwdefaults__]),
     }
+
+
+def _written(code: CodeType) -> str:
+    """Return what decides what code does: steps, names and constants, also of the functions inside it."""
+    constants = [
+        _written(some)
+        if isinstance(some, CodeType)
+        else repr(sorted(map(repr, some)))
+        if isinstance(some, frozenset)
+        else repr(some)
+        for some in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, constants))
 
 
 def _fields(value: Any) -> dict[str, Any]:

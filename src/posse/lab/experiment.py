@@ -24,7 +24,7 @@ from posse.lab.registry import (
     name_policies,
     problem_title,
 )
-from posse.numerics.checks import IntArray, check_choice
+from posse.numerics.checks import IntArray, check_choice, check_integer
 from posse.play import Trace, simulate_all
 from posse.play.simulation import PATHS, default_checkpoints
 from posse.policies import DoublyExponential
@@ -85,8 +85,8 @@ class Experiment:
         check_choice("`path` of Experiment", self.path, PATHS)
         if not self.name.isidentifier():
             raise ValueError(f"`name` of Experiment must be an identifier. Got {self.name!r}.")
-        if not self.cells or any(self.cells.count(cell) > 1 for cell in self.cells):
-            raise ValueError(f"`cells` of Experiment must be some different entries. Got {self.cells!r}.")
+        check_integer("`horizon` of Experiment", self.horizon, 1)
+        object.__setattr__(self, "cells", _alike(self.cells))
         find_problem(self.problem, "`problem` of Experiment")
         name_policies(self.policies)
         for name in self.options:
@@ -95,7 +95,7 @@ class Experiment:
 
     def _check_cells(self) -> None:
         kind = self._kind
-        known = [*kind.parameters, *kind.required, *OPTIONS, "horizon"]
+        known = list(dict.fromkeys([*kind.parameters, *kind.required, *OPTIONS, "horizon"]))
         for name in {name: None for cell in self.cells for name in cell}:
             check_choice("parameter of a cell", name, known)
             if name in self.options and name != "rank":
@@ -201,6 +201,17 @@ class Experiment:
         epochs = np.cumsum(DoublyExponential().blocks(horizon))
         explored = min(cell.get("explore", horizon), horizon)
         return np.concatenate([default_checkpoints(horizon), epochs, [explored]])
+
+
+def _alike(cells: Any) -> tuple[dict[str, Any], ...]:
+    """Return cells with their parameters in one order, if they are different and say the same parameters."""
+    if isinstance(cells, Mapping) or not all(isinstance(cell, Mapping) for cell in cells):
+        raise ValueError(f"`cells` of Experiment must be a tuple of mappings. Got {cells!r}.")
+    if not cells or any(list(cells).count(cell) > 1 for cell in cells):
+        raise ValueError(f"`cells` of Experiment must be some different entries. Got {cells!r}.")
+    if any(cell.keys() != cells[0].keys() for cell in cells):
+        raise ValueError(f"`cells` of Experiment must all say the same parameters. Got {cells!r}.")
+    return tuple({name: cell[name] for name in cells[0]} for cell in cells)
 
 
 ACTION_SETS = {"finite": "finite action sets", "ellipsoids": "ellipsoids"}

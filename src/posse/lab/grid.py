@@ -80,7 +80,7 @@ def run_experiments(
     studies: Sequence[Study],
     *,
     seeds: int,
-    out: Path,
+    out: Path | str,
     workers: Workers = ALONE,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> dict[str, pl.DataFrame]:
@@ -104,6 +104,7 @@ def run_experiments(
         Told after every run.
     """
     check_integer("`seeds`", seeds, 1)
+    out = Path(out)
     for study in studies:
         claim_folder(study, out)
     runs = [Run(study, cell, seed) for study in studies for seed in range(seeds) for cell in study.cells]

@@ -123,7 +123,7 @@ def _learning(policy: Callable[..., Policy], **own: Parameter) -> dict[str, Any]
     """Return how a policy with a schedule and a memory is built, and its parameters."""
 
     def build(problem: Problem, *, schedule: Any, prompt: bool, **values: Any) -> Policy:
-        return policy(schedule=_schedule(schedule), prompt=prompt or None, **values)
+        return policy(schedule=_schedule(schedule), prompt=None if prompt is False else prompt, **values)
 
     parameters = {**own, "schedule": SCHEDULE, "memory": MEMORY, "prompt": PROMPT}
     return {"build": build, "parameters": parameters}

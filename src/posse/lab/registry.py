@@ -172,7 +172,8 @@ def describe_policy(name: str, value: Any) -> Any:
     """Return what a manifest says of a policy: its text, if that is all, or its name and what it is."""
     if isinstance(value, str) and not is_imported(value):
         return value if name == value else {"name": name, "policy": value}
-    return {"name": name, "policy": describe(import_named(value) if isinstance(value, str) else value)}
+    found = import_named(value) if isinstance(value, str) else value
+    return {"name": name, "policy": describe(found() if isinstance(found, type) else found)}
 
 
 def heeded_options(value: Any) -> set[str]:

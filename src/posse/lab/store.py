@@ -109,15 +109,24 @@ def _check_parameters(study: Study, folder: Path) -> None:
     """Raise if a folder holds results of other parameters than a study's."""
     wanted, found = _parameters(study), _read_manifest(folder / "manifest.json")["parameters"]
     for key in sorted(wanted.keys() | found.keys()):
-        if wanted.get(key) != found.get(key):
+        old, new = found.get(key), wanted.get(key)
+        if old != new:
             raise GridError(
-                f"{folder} holds results of other parameters: {key} was {_short(found.get(key))} "
-                f"and is now {_short(wanted.get(key))}. {_WAY_OUT}"
+                f"{folder} holds results of other parameters: {key} was {_short(_beside(old, new))} and is "
+                f"now {_short(_beside(new, old))}. {_WAY_OUT}"
             )
 
 
 def _parameters(study: Study) -> dict[str, Any]:
     return {**study.parameters(), "posse": version("posse")}
+
+
+def _beside(some: Any, others: Any) -> Any:
+    """Return what some parameters have that others have not, where both are lists; else all of them."""
+    if not (isinstance(some, list) and isinstance(others, list)):
+        return some
+    own = [item for item in some if item not in others]
+    return own or some
 
 
 def _short(value: Any) -> str:

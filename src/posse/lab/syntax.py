@@ -24,12 +24,12 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, opening, rest = text.partition("(")
     if not opening:
-        return text, {}
+        return text.strip(), {}
     source = f"call({rest}"
     wrong = f"a policy must be written NAME or NAME(parameter=value, ...). Got {text!r}."
     try:
         call = ast.parse(source, mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise ValueError(wrong) from None
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
         raise ValueError(wrong)
@@ -37,6 +37,8 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
     for keyword in call.keywords:
         if keyword.arg is None:
             raise ValueError(wrong)
+        if keyword.arg in parameters:
+            raise ValueError(f"{keyword.arg} must be told once. Got {text!r}.")
         parameters[keyword.arg] = parse_value(
             keyword.arg, ast.get_source_segment(source, keyword.value) or ""
         )
@@ -56,7 +58,7 @@ def parse_value(name: str, text: str) -> Any:
     """
     try:
         return ast.literal_eval(text.strip())
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         if WORD.fullmatch(text.strip()):
             return text.strip()
         raise ValueError(

@@ -99,6 +99,24 @@ def inverse_root(matrices: Array) -> Array:
     return np.asarray(roots)
 
 
+def identity_plus_root(matrices: Array) -> Array:
+    """Return roots R (n, d, d) with R R' = (I + A)^-1, of positive semi-definite matrices A (n, d, d).
+
+    Where A is so large that I is lost in rounding, they come from eigenvalues.
+
+    Examples
+    --------
+    >>> identity_plus_root(np.array([[[3.0, 0.0], [0.0, 8.0]]])) ** 2
+    array([[[0.25      , 0.        ],
+            [0.        , 0.11111111]]])
+    """
+    try:
+        return inverse_root(matrices + np.eye(matrices.shape[-1]))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrices)
+        return np.asarray(vectors / np.sqrt(1.0 + np.maximum(values, 0.0))[..., None, :])
+
+
 def triangular_root(root: Array) -> Array:
     """Return lower triangular roots (..., d, d) of root root', for a stack of roots (..., d, m).
 

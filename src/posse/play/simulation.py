@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from posse.core.episode import Episode
-from posse.core.protocols import FollowsTheta, MovesAtOnce, Policy, Problem, Repeats, StaticProblem
+from posse.core.protocols import (
+    FollowsTheta,
+    MovesAtOnce,
+    Policy,
+    Problem,
+    Repeats,
+    StaticProblem,
+    keeps_pace,
+)
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, BoolArray, IntArray, check_choice, check_integer
 from posse.numerics.compiled import working_seconds
@@ -309,12 +317,7 @@ class _Player:
         policy = self.policy
         if not isinstance(policy, FollowsTheta):
             return None
-        # a class that chooses in its own way, and inherited how its parent follows theta, does not
-        chooses, follows = (
-            next(kind for kind in type(policy).__mro__ if name in vars(kind))
-            for name in ("select", "theta_of")
-        )
-        return policy.theta_of(self.episode.state) if issubclass(follows, chooses) else None
+        return policy.theta_of(self.episode.state) if keeps_pace(policy, "theta_of", "select") else None
 
     def play_alone(
         self, problem: StaticProblem, actions_rng: np.random.Generator, noise_rng: np.random.Generator

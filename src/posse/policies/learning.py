@@ -15,7 +15,7 @@ from posse.core.errors import NoDataWarning
 from posse.core.estimate import WITH_COVARIANCE, Estimate
 from posse.core.fading import Fading
 from posse.core.posterior import Beliefs, KnownPosterior, MovingPosterior
-from posse.core.protocols import Estimator, GivesChances, Refits, Rule, Schedule
+from posse.core.protocols import Estimator, GivesChances, Refits, Rule, Schedule, keeps_pace
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, BoolArray, IntArray, check_choice, check_number
 from posse.policies.rules import Greedy
@@ -100,6 +100,10 @@ class Learning:
             check_choice(f"`memory` of {owner}, if not a number,", self.memory, ["all", "epoch"])
         elif not isinstance(self.memory, Fading):
             check_number(f"`memory` of {owner}", self.memory, 0.0, 1.0, open_low=True)
+        if self.prompt is not None and not isinstance(self.prompt, bool):
+            raise ValueError(f"`prompt` of {owner} must be True, False or None. Got {self.prompt!r}.")
+        if not callable(getattr(self.schedule, "blocks", None)) or isinstance(self.schedule, type):
+            raise ValueError(f"`schedule` of {owner} must be one, such as Every(100). Got {self.schedule!r}.")
         estimator, needed = self.estimator, getattr(self.rule, "needs_covariance", False)
         if needed and not getattr(estimator, "gives_covariance", False):
             raise ValueError(
@@ -185,7 +189,7 @@ class Learning:
 
     @cached_property
     def _rule_with_chances(self) -> GivesChances:
-        if not isinstance(self.rule, GivesChances):
+        if not (isinstance(self.rule, GivesChances) and keeps_pace(self.rule, "chances", "choose")):
             raise ValueError(
                 "a policy must have a rule that knows its probabilities: Greedy, Thompson and UCB do. "
                 f"Got {self.rule!r}."

@@ -53,8 +53,9 @@ def errorbars(axes: Axes, series: Series, **more: Any) -> None:
     axes.errorbar(series.x, series.y, yerr=[below, above], capsize=2.5, label=series.label, **settings)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path | str) -> None:
     """Write a figure in the format that the file's ending names, whole or not at all."""
+    path = Path(path)
     kind = path.suffix.removeprefix(".").lower()
     metadata = {"Date": None} if kind == "svg" else None
     write_atomically(
