@@ -159,10 +159,8 @@ def test_scenarios_can_be_played(name: str) -> None:
 
 def test_scenarios_have_one_cell() -> None:
     scenario = SCENARIOS["few-tasks"]
-    two = replace(
-        scenario.experiment,
-        cells=[{**cell, "dim": dim} for cell in scenario.experiment.cells for dim in (3, 4)],
-    )
+    (cell,) = scenario.experiment.cells
+    two = replace(scenario.experiment, cells=({**cell, "dim": 3}, {**cell, "dim": 4}))
     with pytest.raises(ValueError, match=r"`experiment` of Scenario must have exactly one cell. Got 2."):
         replace(scenario, experiment=two)
 

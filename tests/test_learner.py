@@ -568,7 +568,7 @@ def test_a_newcomer_is_a_task_without_data(policy: Any, size: float) -> None:
             assert_allclose(covariance_of(beliefs)[4], covariance_of(beliefs)[3], rtol=1e-6, atol=1e-12)
         if isinstance(policy, SharedGreedy):
             break  # what is unsure about the prior itself is counted for its own tasks alone
-        learner.observe([3, 4], size * x[:2] * [[1.0], [0.0]] + size * x[:1] * [[0.0], [1.0]], [1.0, 1.0])
+        learner.observe([3, 4], size * x[[0, 0]], [1.0, 1.0])
 
 
 def test_a_policy_that_waits_is_moved_by_updates_alone() -> None:
@@ -664,13 +664,14 @@ def test_what_is_restored_is_due_and_retired_as_it_was(tmp_path: Path) -> None:
 
 def test_a_state_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     saved = Learner(IndependentGreedy(), n_tasks=20, dim=DIM).snapshot()
-    for name, part in (
+    parts: tuple[tuple[str, Any], ...] = (
         ("root", np.zeros((1, DIM, DIM))),
         ("seen", np.zeros(1)),
         ("retired", np.zeros(20)),
         ("pending", None),
         ("theta", np.zeros(3)),
-    ):
+    )
+    for name, part in parts:
         with pytest.raises(ValueError, match=rf"`({name}|root)` of LearnerState must be"):
             replace(saved, **{name: part})
 

@@ -328,7 +328,6 @@ def test_a_folder_remembers_what_its_policies_and_problems_were(tmp_path: Path) 
     assert parameters["problem"]["function"] == "strangers:Stores.draw"
     mine = {"name": "mine", "policy": {"class": "strangers:Committing", "fields": {"explore": 20}}}
     assert parameters["policies"] == [mine, "naive"]
-    same = replace(study, policies={"mine": "strangers:Committing", "naive": "naive"})
     run_experiments(
         [replace(study, policies={"mine": Committing(), "naive": "naive"})], seeds=1, out=tmp_path
     )
