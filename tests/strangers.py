@@ -133,3 +133,10 @@ def drawing_nothing(*, seed: int) -> None:
 
 
 stores = Stores.draw(seed=1, n_tasks=5)
+
+
+class Careless(Committing):
+    """A policy with a mistake that shows in the first round."""
+
+    def select(self, state: Any, actions: Any, rng: Any) -> Any:
+        return state["chances"]

@@ -18,6 +18,7 @@ import strangers
 from posse import At, GaussianProblem, MLinGreedy, Random, SharedGreedy, simulate, simulate_all
 from posse.cli.running import import_from_here
 from posse.core.codec import decode
+from posse.core.errors import PosseError
 from posse.core.protocols import Policy
 from posse.lab.charts import regret_by_round, regret_by_tasks
 from posse.lab.describe import describe
@@ -589,3 +590,18 @@ def test_the_command_says_what_is_wrong(folder: Path, arguments: tuple[str, ...]
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_in_a_policy_says_where_it_is(jobs: int, tmp_path: Path) -> None:
+    mistaken = only({"mine": strangers.Careless(), "naive": "naive"})
+    line = next(
+        number
+        for number, text in enumerate(Path(strangers.__file__).read_text().splitlines(), 1)
+        if 'state["chances"]' in text
+    )
+    where = rf"\w+Error in strangers.py, line {line}, in select: "
+    with pytest.raises(PosseError, match=where):
+        play_seeds(mistaken, seeds=2, workers=Workers(jobs=jobs))
+    with pytest.raises(GridError, match=where):
+        run_experiments([mistaken], seeds=1, out=tmp_path, workers=Workers(jobs=jobs))

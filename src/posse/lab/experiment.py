@@ -13,7 +13,7 @@ import numpy as np
 from posse.core.extras import extra
 from posse.core.protocols import Policy, Problem
 from posse.lab.entries import NamedProblem, PolicyOptions
-from posse.lab.foreign import failing_as
+from posse.lab.foreign import failing_as, placing_errors
 from posse.lab.registry import (
     build_policies,
     describe_policy,
@@ -180,15 +180,16 @@ class Experiment:
         # policies of one call share the dealt rounds, and hold their statistics at the same time
         together = max(1, STATISTICS_VALUES // (problem.n_tasks * problem.dim**2))
         for start in range(0, len(policies), together):
-            traces = simulate_all(
-                problem,
-                dict(list(policies.items())[start : start + together]),
-                horizon=self._horizon(cell),
-                seed=seed,
-                checkpoints=self._checkpoints(cell),
-                path=self.path,
-                final_state=False,
-            )
+            with placing_errors():
+                traces = simulate_all(
+                    problem,
+                    dict(list(policies.items())[start : start + together]),
+                    horizon=self._horizon(cell),
+                    seed=seed,
+                    checkpoints=self._checkpoints(cell),
+                    path=self.path,
+                    final_state=False,
+                )
             tables += [_measurements(name, trace) for name, trace in traces.items()]
         return pl.concat(tables)
 

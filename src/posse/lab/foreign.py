@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import sysconfig
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from posse.core.errors import PosseError
 from posse.core.protocols import Policy, Problem
 from posse.lab.entries import SIZES, NamedProblem, drawn_parameters
 from posse.numerics.checks import check_choice
@@ -84,6 +88,28 @@ def is_policy(value: Any) -> bool:
 def is_problem(value: Any) -> bool:
     """Return whether an object has the members of a problem."""
     return not isinstance(value, type) and all(hasattr(value, member) for member in PROBLEM_MEMBERS)
+
+
+@contextmanager
+def placing_errors() -> Iterator[None]:
+    """Turn an error in somebody else's code into one that says where in it: a file, a line, a function."""
+    try:
+        yield
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = next((frame for frame in reversed(frames) if _is_foreign(frame.filename)), None)
+        if place is None:
+            raise
+        where = f"{Path(place.filename).name}, line {place.lineno}, in {place.name}"
+        raise PosseError(f"{type(error).__name__} in {where}: {error}") from error
+
+
+def _is_foreign(filename: str) -> bool:
+    """Return whether a file is neither posse's nor of an installed or standard library."""
+    path = Path(filename)
+    ours = Path(__file__).resolve().parent.parent
+    libraries = (ours, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
+    return path.suffix == ".py" and not any(path.is_relative_to(library) for library in libraries)
 
 
 @contextmanager
