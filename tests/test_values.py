@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ import pytest
 import strangers
 from posse import At, GaussianProblem, MLinGreedy, Random, SharedGreedy, simulate, simulate_all
 from posse.cli.running import import_from_here
+from posse.cli.simulate import alike, assigned_parameters
 from posse.core.codec import decode
 from posse.core.errors import PosseError
 from posse.core.protocols import Policy
@@ -605,3 +607,36 @@ def test_an_error_in_a_policy_says_where_it_is(jobs: int, tmp_path: Path) -> Non
         play_seeds(mistaken, seeds=2, workers=Workers(jobs=jobs))
     with pytest.raises(GridError, match=where):
         run_experiments([mistaken], seeds=1, out=tmp_path, workers=Workers(jobs=jobs))
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["n_promotions=many"], "--set n_promotions must be a number, as its default 6. Got 'many'."),
+        (
+            ["n_promotions=3", "n_promotions=4"],
+            "--set must tell n_promotions once. Got 'n_promotions=4' as well.",
+        ),
+        (["n_tasks=3"], "n_tasks must be set by --tasks. Got --set 'n_tasks=3'."),
+    ],
+)
+def test_what_is_set_is_of_the_kind_of_its_default(texts: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        assigned_parameters("strangers:Stores.draw", texts)
+    assert alike("loud", "false", True) is False
+    with pytest.raises(ValueError, match=r"--set loud must be True or False, as its default True. Got 'no'."):
+        alike("loud", "no", True)
+
+
+def test_small_slips_are_answered() -> None:
+    for text, message in (
+        ("strangers.py:alone", "there is no such module: write it without .py"),
+        ("strangers:alone(width=3)", "Parameters are for posse's own."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            only((text,))
+    with pytest.raises(ValueError, match=r"rank must be told once. Got 'mlingreedy\(rank=2, rank=3\)'"):
+        only(("mlingreedy(rank=2, rank=3)",))
+    for wrong in ("naive(penalty={[1]:2})", "naive(penalty=" + "-" * 9999 + "1)"):
+        with pytest.raises(ValueError, match=r"must be (a number|written NAME)"):
+            only((wrong,))

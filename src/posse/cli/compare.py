@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,8 @@ from posse.lab.registry import name_policies
 from posse.numerics.checks import check_choice, check_integer
 from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines
 
+# Where a heading may go on below.
+BREAKS = re.compile(r"[- ]|(?<=[(:,])")
 QUICK_SEEDS = 3
 FULL_SEEDS = 20
 
@@ -113,14 +116,18 @@ def print_ratios(suite: Suite, names: Sequence[str]) -> None:
     table.add_column("scenario", no_wrap=True)
     table.add_column(reference.replace(" ", "\n"), overflow="fold")
     for heading in others:
-        table.add_column(heading.replace("-", "\n").replace(" ", "\n"), justify="right", overflow="fold")
+        table.add_column(BREAKS.sub("\n", heading), justify="right", overflow="fold")
     for name, rows in summaries.items():
         best = rows[reference]
         regret = (
             "-" if best is None else f"{best['policy']}\n{best['regret_per_task']:.1f}".replace("-", "\n")
         )
         table.add_row(name, regret, *(ratio(rows[heading]) for heading in others))
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # a file or a pipe has room for whole numbers
+        needed = console.measure(table, options=console.options.update(width=1000)).maximum
+        console = Console(width=max(console.width, needed))
+    console.print(table)
 
 
 def ratio(row: Mapping[str, Any] | None) -> str:

@@ -266,8 +266,23 @@ def assigned_parameters(problem: str, texts: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"--set must be NAME=VALUE. Got {text!r}.")
         if not known:
             raise ValueError(f"--set is for parameters without an option: {problem} has none. Got {text!r}.")
-        found[check_choice("--set", name, known)] = parse_value(name, value)
+        if name in OPTION_OF and name not in known:
+            raise ValueError(f"{name} must be set by --{OPTION_OF[name]}. Got --set {text!r}.")
+        if check_choice("--set", name, known) in found:
+            raise ValueError(f"--set must tell {name} once. Got {text!r} as well.")
+        found[name] = alike(name, parse_value(name, value), kind.parameters.get(name))
     return found
+
+
+def alike(name: str, value: Any, default: Any) -> Any:
+    """Return a value that was typed for a parameter, if it is of the kind of the default."""
+    if isinstance(default, bool):
+        value = {"true": True, "false": False}.get(str(value).lower(), value)
+        if not isinstance(value, bool):
+            raise ValueError(f"--set {name} must be True or False, as its default {default}. Got {value!r}.")
+    elif isinstance(default, int | float) and not isinstance(value, int | float):
+        raise ValueError(f"--set {name} must be a number, as its default {default}. Got {value!r}.")
+    return value
 
 
 def told_rank(text: str | None) -> dict[str, Any]:

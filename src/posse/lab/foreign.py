@@ -57,18 +57,12 @@ def import_named(text: str) -> Any:
     """
     check_not_reserved(text)
     if not IMPORTED.fullmatch(text):
+        hint = " Parameters are for posse's own." if "(" in text else ""
         raise ValueError(
-            f"what is to be imported must be written MODULE:NAME, as in mine:policy. Got {text!r}."
+            f"what is to be imported must be written MODULE:NAME, as in mine:policy. Got {text!r}.{hint}"
         )
     module_name, _, path = text.partition(":")
-    try:
-        found: Any = import_module(module_name)
-    except Exception as error:  # a module of somebody else's may fail in any way
-        missing = isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}.")
-        reason = "there is no such module" if missing else f"{type(error).__name__}: {error}"
-        raise ValueError(
-            f"the module {module_name} must be importable. Got {text!r}, but {reason}."
-        ) from error
+    found: Any = _import_module(module_name, text)
     for part in path.split("."):
         if not hasattr(found, part):
             known = getattr(found, "__all__", None) or [
@@ -78,6 +72,18 @@ def import_named(text: str) -> Any:
             raise ValueError(f"the module {module_name} must have the name {path}. Got none.")
         found = getattr(found, part)
     return found
+
+
+def _import_module(name: str, text: str) -> Any:
+    """Import a module of somebody else's, or say why that fails."""
+    try:
+        return import_module(name)
+    except Exception as error:  # it may fail in any way
+        missing = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+        reason = "there is no such module" if missing else f"{type(error).__name__}: {error}"
+        if missing and name.endswith(".py"):
+            reason += ": write it without .py"
+        raise ValueError(f"the module {name} must be importable. Got {text!r}, but {reason}.") from error
 
 
 def is_policy(value: Any) -> bool:
