@@ -98,7 +98,7 @@ class Learner:
         self.policy, self.dim = policy, beliefs.theta.shape[1]
         self.prompt = policy.prompt is not False
         self._episode, self._tasks, self._pending, self._beliefs = episode, tasks, pending, beliefs
-        self._retired = np.zeros(self.n_tasks, dtype=np.bool_)
+        self._retired, self._any_retired = np.zeros(self.n_tasks, dtype=np.bool_), False
         self._rng = np.random.default_rng() if seed is None else make_generator("`seed` of Learner", seed)
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class Learner:
             False marks an arm that is not on offer.
         """
         index = self._tasks.numbers(tasks)
-        if self._retired[index].any():
+        if self._any_retired and self._retired[index].any():
             gone = np.asarray(tasks)[self._retired[index]][0]
             raise ValueError(f"tasks to decide for must not be retired. Got {gone!s}.")
         offered = as_numbers("arms", arms, ": fill up with any numbers, and mask them by `available`")
@@ -262,6 +262,7 @@ class Learner:
     def retire(self, tasks: ArrayLike) -> None:
         """Stop deciding for tasks. What they taught stays, and their late rewards still count."""
         self._retired[self._tasks.numbers(tasks)] = True
+        self._any_retired = True
 
     @property
     def retired(self) -> IntArray:
@@ -311,7 +312,7 @@ class Learner:
         beliefs = Beliefs(saved.theta.copy(), saved.root.copy(), saved.deviation.copy())
         learner = cls.__new__(cls)
         learner._begin_from(episode, policy, TaskNames(n_tasks, saved.names), pending, beliefs, seed)
-        learner._retired = saved.retired.copy()
+        learner._retired, learner._any_retired = saved.retired.copy(), bool(saved.retired.any())
         return learner
 
     def _first(self, n_tasks: int) -> Beliefs:

@@ -91,6 +91,8 @@ def _look_up(names: NDArray[Any], numbers: Mapping[str, int]) -> IntArray:
 
 def as_numbers(name: str, values: ArrayLike, hint: str = "") -> Array:
     """Return an array of float64 in one piece, or say that values are not numbers or of unequal lengths."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.flags.c_contiguous:
+        return values
     try:
         array = np.asarray(values)
     except ValueError:
