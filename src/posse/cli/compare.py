@@ -31,7 +31,7 @@ from posse.numerics.checks import check_choice, check_integer
 from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines
 
 # Where a heading may go on below.
-BREAKS = re.compile(r"[- ]|(?<=[(:,])")
+BREAKS = re.compile(r"[- ]|(?<=[(,])")
 QUICK_SEEDS = 3
 FULL_SEEDS = 20
 
