@@ -824,6 +824,7 @@ GOLDEN_VALUES: dict[str, Any] = {
         np.array([3.0, 3.0]),
         np.array([False, True]),
         ("north", "south"),
+        2.0,
         math.inf,
     ),
     "actions": [

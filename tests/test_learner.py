@@ -640,11 +640,12 @@ def test_tasks_that_come_late_do_not_put_off_updates_for_ever() -> None:
     learner = Learner(IndependentGreedy(), n_tasks=10, dim=1, seed=0)
     learner.observe(np.tile(np.arange(10), 100), np.ones((1000, 1)), np.ones(1000))
     learner.update()
-    learner.add(990)
-    learner.observe(np.arange(1000), np.ones((1000, 1)), np.ones(1000))
-    assert not learner.due  # two rows each
-    learner.observe(np.tile(np.arange(1000), 3), np.ones((3000, 1)), np.ones(3000))
-    assert learner.due  # five
+    for one in (learner, Learner.restore(learner.snapshot())):
+        one.add(990)
+        one.observe(np.arange(1000), np.ones((1000, 1)), np.ones(1000))
+        assert not one.due  # two rows each
+        one.observe(np.tile(np.arange(1000), 3), np.ones((3000, 1)), np.ones(3000))
+        assert one.due  # five
 
 
 def test_what_is_restored_is_due_and_retired_as_it_was(tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ class Episode:
         What it has not learned from yet.
     clock : float
         Rounds so far.
+    updated_at : float
+        The reading of the clock at the last update, or the least since then.
     due_at : float
         The reading of the clock at which the next update is due; infinity for never.
 
@@ -111,7 +113,7 @@ class Episode:
         self._ends: Iterator[int] | None = None
         if horizon is not None:
             self._ends = accumulate(check_blocks(policy, horizon, n_tasks, dim))
-        self.clock = self._updated_at = 0.0
+        self.clock = self.updated_at = 0.0
         self.due_at = self._next_due(0.0)
         self.state = policy.init(n_tasks, dim) if state is None else state
         self.pending: Any = None
@@ -127,8 +129,8 @@ class Episode:
 
     def read(self, clock: float) -> None:
         """Read the clock. Where it has fallen, because tasks are new, the next update is due earlier."""
-        if clock < self._updated_at:
-            self._updated_at = clock
+        if clock < self.updated_at:
+            self.updated_at = clock
             self.due_at = min(self.due_at, self._next_due(clock))
         self.clock = clock
 
@@ -193,7 +195,7 @@ class Episode:
         return self.policy
 
     def _updated(self) -> None:
-        self._updated_at = self.clock
+        self.updated_at = self.clock
         self.due_at = self._next_due(self.clock)
 
     def _next_due(self, clock: float) -> float:

@@ -289,6 +289,7 @@ class Learner:
             self._pending.seen[:n_tasks].copy(),
             self._retired[:n_tasks].copy(),
             self.names,
+            episode.updated_at,
             episode.due_at,
         )
 
@@ -306,7 +307,7 @@ class Learner:
         policy = _deciding(saved.policy)
         n_tasks, dim = saved.theta.shape
         episode = Episode(policy, n_tasks=n_tasks, dim=dim, state=saved.state)
-        episode.due_at = saved.due_at
+        episode.updated_at, episode.due_at = saved.updated_at, saved.due_at
         pending = PendingRows(policy.statistics, n_tasks, dim)
         pending.resume(saved.pending, saved.elapsed, saved.seen)
         beliefs = Beliefs(saved.theta.copy(), saved.root.copy(), saved.deviation.copy())

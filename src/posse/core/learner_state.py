@@ -33,8 +33,8 @@ class LearnerState:
         Tasks that are not served any more.
     names : tuple of str, optional
         The tasks' names.
-    due_at : float
-        The reading of the clock at which the next update is due.
+    updated_at, due_at : float
+        The readings of the clock at the last update, or the least since then, and at the next one.
     """
 
     policy: Policy
@@ -47,6 +47,7 @@ class LearnerState:
     seen: Array
     retired: BoolArray
     names: tuple[str, ...] | None
+    updated_at: float
     due_at: float
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array, IntArray
 from posse.numerics.compiled import compiled
 
-# What is wrong with a row, as `absorb_rows` says it.
+# What is wrong with a row, as `find_wrong` says it.
 WRONG = {
     1: "`features` of rows must be numbers of at most 1e75",
     2: "`rewards` of rows must be numbers of at most 1e75",
