@@ -1,12 +1,14 @@
 """Rules of the house: small functions, docstrings that stand alone, one version, few dependencies."""
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from proofs.__main__ import PROOFS
 from radon.complexity import cc_visit
 
 import posse
@@ -76,3 +78,11 @@ def test_the_workflow_runs_what_the_readme_says_on_every_supported_python() -> N
     assert ".ci/run" in workflow
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_proof_has_a_stored_result_with_its_date_and_commit() -> None:
+    for name in PROOFS:
+        found = json.loads((ROOT / "proofs" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+        assert re.fullmatch(r"[0-9a-f]{40}", found["commit"])
+        assert found["seconds"] > 0
