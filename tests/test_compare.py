@@ -6,16 +6,29 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
+from posse import UnevenTasks
 from posse.cli import app
+from posse.lab.experiment import Experiment
 from posse.lab.registry import POLICIES, family_of, is_named, label_of, style_of
-from posse.suite import SCENARIOS, Scenario, compare, compare_scenarios, relative_regrets
+from posse.suite import (
+    SCENARIOS,
+    Scenario,
+    compare,
+    compare_scenarios,
+    promise,
+    relative_regrets,
+    worse_off,
+    worst_off_regrets,
+)
 from posse.suite.comparison import XLABEL, lane_rows
+from posse.suite.sharing import same_rule, watches
 from posse.viz.lanes import draw_lanes
 from posse.viz.still import save
 
@@ -33,7 +46,7 @@ def make_table(regrets: dict[str, list[float]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def by_policy(data: pl.DataFrame) -> dict[str, dict[str, float]]:
+def by_policy(data: pl.DataFrame) -> dict[str, dict[str, Any]]:
     return {row["policy"]: row for row in data.to_dicts()}
 
 
@@ -90,7 +103,7 @@ def test_families_say_who_is_independent_and_who_an_oracle() -> None:
     assert {"pege", "naive", "independent-greedy"} <= members["each task alone"]
     assert family_of("independent-greedy(schedule=100, memory=0.9995)") == "each task alone"
     assert not members["each task alone"] & {"shared-ucb", "mlingreedy", "e2tc", "random", "oracle-greedy"}
-    assert members["posse"] == {name for name in POLICIES if name.startswith("shared-")}
+    assert members["posse"] == {name for name in POLICIES if name.startswith("shared")}
     assert family_of("somebody's own") == "others"
 
 
@@ -148,7 +161,7 @@ def test_scenarios_can_be_played(name: str) -> None:
     scenario.experiment.check(cell)
     assert scenario.name == name
     assert scenario.experiment.name == f"compare_{name.replace('-', '_')}"
-    assert scenario.experiment.horizon == 10_000
+    assert scenario.experiment.horizon == (3000 if scenario.group == "where real data live" else 10_000)
     assert all(map(is_named, scenario.experiment.names))
     families = {family_of(policy) for policy in scenario.experiment.names}
     assert "each task alone" in families
@@ -201,6 +214,9 @@ def test_a_suite_grows_and_plays_nothing_twice(tmp_path: Path) -> None:
         assert f'id="{name}"' in page
     assert f"posse compare few-tasks --seeds 3 --out {tmp_path}" in page
     assert f"posse compare moving --seeds 1 --out {tmp_path}" in page
+    assert "Was anybody worse off for having shared?" in page
+    assert "Nobody is worse off for having shared (mean at most 1.03, worst-off fifth 1.10):" in page
+    assert "worst_to_same_high" in data.columns
     assert "data:image/svg+xml;base64," in page
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
 
@@ -237,3 +253,120 @@ def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
     assert "For example: posse compare few-tasks unrelated" in taught
     assert "same command goes on" in taught
     assert "20 seeds per scenario, or 3" in taught
+
+
+def by_task(regrets: dict[str, list[list[float]]]) -> pl.DataFrame:
+    """A table of regrets by policy, seed and task."""
+    means = make_table({name: [sum(row) / len(row) for row in seeds] for name, seeds in regrets.items()})
+    kept = [
+        regrets[policy][seed] if moment == 100 else None
+        for seed, policy, moment in means.select("seed", "policy", "round").rows()
+    ]
+    return means.with_columns(pl.Series("regret_by_task", kept, dtype=pl.List(pl.Float32)))
+
+
+def small_gaussian(problem: str = "gaussian", **cell: object) -> Experiment:
+    sizes = {"n_tasks": 5, "dim": 4, "rank": 2}
+    return Experiment(
+        name="small", problem=problem, cells=({**sizes, **cell},), policies=("naive",), horizon=9
+    )
+
+
+ALONE = [[1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 4.0, 6.0, 8.0, 10.0]]
+
+
+def test_the_worst_off_are_the_fifth_with_the_most_regret_if_nobody_is_known_to_be() -> None:
+    shared = [[10.0, 1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 20.0, 1.0, 7.0]]
+    table = by_task({"shared-greedy": shared, "independent-greedy": ALONE, "pege": [[0.1] * 5] * 2})
+    found = by_policy(worst_off_regrets(table, small_gaussian()))
+    row = found["shared-greedy"]
+    assert row["same_rule"] == "independent-greedy"  # although another is better
+    assert row["watched"] == "the 1 of 5 tasks with the most regret"
+    assert row["worst_off"] == pytest.approx(15.0)
+    assert row["worst_to_same"] == pytest.approx(2.0)
+    assert row["worst_to_same_low"] == pytest.approx(row["worst_to_same_high"]) == pytest.approx(2.0)
+    assert row["mean_to_same"] == pytest.approx(1.0)
+    assert found["independent-greedy"]["worst_to_same"] == pytest.approx(1.0)
+
+
+def test_the_worst_off_are_those_whom_the_problem_names() -> None:
+    shared = [[4.0, 1.0, 1.0, 1.0, 1.0], [8.0, 1.0, 1.0, 1.0, 1.0]]
+    table = by_task({"shared-ucb": shared, "independent-greedy": ALONE})
+    row = by_policy(worst_off_regrets(table, small_gaussian(structure="giant")))["shared-ucb"]
+    assert row["same_rule"] == "independent-greedy"  # the best, as there is none with its rule
+    assert row["watched"] == "1 of 5 tasks, known beforehand"
+    assert (row["worst_off"], row["worst_to_same"]) == pytest.approx((6.0, 4.0))
+    assert row["mean_to_same"] < 1
+
+
+def test_groups_are_those_of_each_seed() -> None:
+    experiment = small_gaussian("unequal-noise")
+    drawn = [
+        UnevenTasks.draw(n_tasks=5, dim=4, rank=2, seed=seed, quietest=0.2, loudest=5.0) for seed in (0, 1)
+    ]
+    groups = [problem.worst_off for problem in drawn]
+    assert [watch.tasks for watch in watches(experiment, (0, 1)).values()] == groups
+    (first,), (second,) = groups  # type: ignore[misc]
+    assert first != second
+    shared = [list(row) for row in ALONE]
+    for seed, task in enumerate((first, second)):
+        shared[seed][task] *= 3
+    table = by_task({"shared-ucb": shared, "independent-ucb": ALONE})
+    assert by_policy(worst_off_regrets(table, experiment))["shared-ucb"]["worst_to_same"] == pytest.approx(3)
+
+
+def test_regrets_are_compared_in_the_units_of_their_tasks() -> None:
+    experiment = small_gaussian("own-units")
+    units = [watch.units for watch in watches(experiment, (0, 1)).values()]
+    alone = [(2.0 * unit).tolist() for unit in units if unit is not None]
+    shared = [(np.array([5.0, 1.0, 1.0, 1.0, 1.0]) * unit).tolist() for unit in units if unit is not None]
+    found = by_policy(
+        worst_off_regrets(by_task({"shared-ucb": shared, "independent-ucb": alone}), experiment)
+    )
+    row = found["shared-ucb"]
+    values = (row["worst_off"], row["worst_to_same"], row["mean_to_same"])
+    assert values == pytest.approx((5.0, 2.5, 0.9), rel=1e-5)
+
+
+def test_without_the_regrets_of_single_tasks_only_means_are_compared() -> None:
+    row = by_policy(worst_off_regrets(BY_HAND, small_gaussian()))["shared-greedy"]
+    assert row["mean_to_same"] == pytest.approx(math.sqrt(0.5))
+    assert row["worst_off"] is row["worst_to_same"] is row["watched"] is None
+
+
+def test_references_have_the_same_rule_and_memory() -> None:
+    forgetful = "(schedule=100, memory=0.9995)"
+    alone = ["independent-greedy", "independent-thompson", f"independent-greedy{forgetful}"]
+    expected = {
+        "shared-greedy": alone[0],
+        f"shared-greedy{forgetful}": alone[2],
+        "shared-greedy(rank=2)": alone[0],
+        "oracle-thompson": alone[1],
+        "mlingreedy": alone[0],
+        "shared": alone[1],
+        "shared-ucb": "the best",
+        "random": "the best",
+        alone[2]: alone[2],
+    }
+    assert {name: same_rule(name, alone, "the best") for name in expected} == expected
+    assert same_rule("shared", [*alone, "independent-ucb"], None) == "independent-ucb"
+
+
+def test_the_promise_is_judged_by_means_and_by_the_worst_off() -> None:
+    scenario = SCENARIOS["few-tasks"]
+    experiment = replace(scenario.experiment, cells=({**scenario.experiment.cells[0], "n_tasks": 5},))
+    scenario = replace(scenario, experiment=experiment)
+
+    def judged(shared: list[list[float]]) -> tuple[str, int]:
+        table = by_task({"shared-ucb": shared, "independent-ucb": ALONE, "oracle-greedy": [[99.0] * 5] * 2})
+        data = compare_scenarios([scenario], {scenario.experiment.name: table})
+        return promise(data), len(worse_off(data))
+
+    line, broken = judged(ALONE)
+    assert broken == 0
+    assert line.endswith("it held in all 1 pairs of a shared policy and a scenario, 1 scenarios.")
+    line, broken = judged([[1.0, 1.0, 1.0, 1.0, 6.0], [2.0, 2.0, 2.0, 2.0, 12.0]])
+    assert broken == 1
+    assert "shared-ucb in few-tasks: mean 0.67 [0.67, 0.67], worst-off 1.20 [1.20, 1.20]." in line
+    line, broken = judged([[1.04 * value for value in row] for row in ALONE])
+    assert (broken, "mean 1.04 [1.04, 1.04], worst-off 1.04" in line) == (1, True)

@@ -12,7 +12,9 @@ from scipy import integrate, optimize, stats
 
 from posse import FactorPrior, GaussianPrior, GramStatistics, LowRank, Ridge
 from posse.estimators import FactorEstimate
+from posse.estimators.factor_prior import ranks
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior.information import information
 from posse.estimators.factor_prior.ranks import RankSearch
 from posse.estimators.factor_prior.search import Found
 from posse.estimators.moments import largest_sine
@@ -22,6 +24,22 @@ from posse.numerics.random import haar_basis, unit_vectors
 pytestmark = pytest.mark.filterwarnings("ignore::posse.core.errors.NoDataWarning")
 
 GAUSSIAN = np.inf
+# one noise for all, and nobody stands alone: the model whose evidence has a closed form
+PLAIN: dict[str, Any] = {"noise": "shared", "alone": False}
+
+
+def shared_prior(estimate: FactorEstimate) -> GaussianPrior:
+    """Return N(mu, S) as it was learned."""
+    assert estimate.basis is not None
+    covariance = estimate.outside * np.eye(len(estimate.mean))
+    covariance += (estimate.basis * (estimate.spectrum - estimate.outside)) @ estimate.basis.T
+    return GaussianPrior(mean=estimate.mean, covariance=covariance, noise=estimate.noise)
+
+
+@pytest.fixture
+def wide_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let F be of any strength before the data, so that the likeliest one is known by other means."""
+    monkeypatch.setattr(ranks, "STRENGTH", 10.0)
 
 
 def draw(
@@ -59,7 +77,7 @@ def test_the_evidence_is_that_of_a_dense_gaussian(rank: int, heavy: bool, n: int
     shape = model.factors @ model.factors.T + np.exp(model.log_ratio) * np.eye(5)
     covariances = noise * np.exp(model.log_scales)[:, None, None] * shape
     expected = dense_log_likelihood(x, y, model.mean, covariances, noise)
-    assert_allclose(evidence.log_likelihood(solved), expected, rtol=1e-9)
+    assert_allclose(evidence.log_likelihoods(solved).sum(), expected, rtol=1e-9)
 
 
 def test_the_noise_variance_is_the_likeliest_one_up_to_a_pseudo_reward() -> None:
@@ -103,13 +121,17 @@ def test_slopes_are_those_of_the_deviance(heavy: bool) -> None:
 def test_estimates_are_the_exact_posterior_under_the_learned_prior(rank: int, mean: str) -> None:
     x, y, _ = draw()
     statistics = GramStatistics.of(x, y)
-    estimate = FactorPrior(rank=rank, mean=mean, degrees=GAUSSIAN).fit(statistics)
-    known = estimate.prior.fit(statistics)
+    estimate = FactorPrior(rank=rank, mean=mean, degrees=GAUSSIAN, **PLAIN).fit(statistics)
+    known = shared_prior(estimate).fit(statistics)
     assert_allclose(estimate.theta, known.theta, rtol=1e-6, atol=1e-9)
     assert_allclose(
         estimate.evidence,
         dense_log_likelihood(
-            x, y, estimate.mean, np.broadcast_to(estimate.prior.covariance, (12, 5, 5)), estimate.noise
+            x,
+            y,
+            estimate.mean,
+            np.broadcast_to(shared_prior(estimate).covariance, (12, 5, 5)),
+            estimate.noise,
         ),
         rtol=1e-9,
     )
@@ -136,7 +158,7 @@ def test_gaussian_prior_against_the_textbook() -> None:
 def test_no_shared_direction_is_ridge_at_the_learned_penalty() -> None:
     x, y, _ = draw(rank=5)
     statistics = GramStatistics.of(x, y)
-    estimate = FactorPrior(rank=0, degrees=GAUSSIAN).fit(statistics)
+    estimate = FactorPrior(rank=0, degrees=GAUSSIAN, **PLAIN).fit(statistics)
     ridge = Ridge(penalty=estimate.noise / estimate.outside).fit(statistics)
     assert_allclose(estimate.theta, ridge.theta, rtol=1e-8)
     evidence = FactorEvidence(statistics)
@@ -146,10 +168,10 @@ def test_no_shared_direction_is_ridge_at_the_learned_penalty() -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_without_an_outside_it_is_low_rank_least_squares(rank: int) -> None:
+def test_without_an_outside_it_is_low_rank_least_squares(rank: int, wide_factors: None) -> None:
     x, y, _ = draw(rank=rank, n=300, n_tasks=20, noise=1e-3)
     statistics = GramStatistics.of(x, y)
-    hard = FactorPrior(rank=rank, hard=True, degrees=GAUSSIAN).fit(statistics)
+    hard = FactorPrior(rank=rank, hard=True, degrees=GAUSSIAN, **PLAIN).fit(statistics)
     paper = LowRank(rank=rank).fit(statistics)
     assert hard.outside == 0
     assert paper.basis is not None
@@ -158,12 +180,12 @@ def test_without_an_outside_it_is_low_rank_least_squares(rank: int) -> None:
     assert largest_sine(paper.basis, hard.basis) < 1e-5
 
 
-def test_it_is_a_fixed_point_of_expectation_maximisation() -> None:
+def test_it_is_a_fixed_point_of_expectation_maximisation(wide_factors: None) -> None:
     x, y, _ = draw(n=40, n_tasks=30, rank=2)
     x, y = x[:, :, :], y + 0.3 * np.vecdot(x, np.random.default_rng(5).standard_normal((30, 5)))
     statistics = GramStatistics.of(x, y)
-    estimate = FactorPrior(rank=2, degrees=GAUSSIAN).fit(statistics)
-    posterior = estimate.prior.fit(statistics)
+    estimate = FactorPrior(rank=2, degrees=GAUSSIAN, **PLAIN).fit(statistics)
+    posterior = shared_prior(estimate).fit(statistics)
     moments = posterior.covariance + posterior.theta[:, :, None] * posterior.theta[:, None, :]
     values, vectors = np.linalg.eigh(moments.mean(axis=0))
     assert_allclose(values[:3].mean(), estimate.outside, rtol=1e-2)
@@ -175,9 +197,9 @@ def test_it_is_a_fixed_point_of_expectation_maximisation() -> None:
     assert_allclose(residual.sum() / statistics.count.sum(), estimate.noise, rtol=1e-2)
 
 
-def test_another_optimiser_from_many_starts_finds_nothing_likelier() -> None:
+def test_another_optimiser_from_many_starts_finds_nothing_likelier(wide_factors: None) -> None:
     x, y, _ = draw(n=10, n_tasks=6, dim=3, rank=1)
-    estimate = FactorPrior(rank=1, degrees=GAUSSIAN).fit(GramStatistics.of(x, y))
+    estimate = FactorPrior(rank=1, degrees=GAUSSIAN, **PLAIN).fit(GramStatistics.of(x, y))
 
     def minus_log_likelihood(point: Array) -> float:
         noise, outside = np.exp(point[3]), np.exp(point[4])
@@ -197,8 +219,8 @@ def test_another_optimiser_from_many_starts_finds_nothing_likelier() -> None:
 def test_heavy_tails_are_integrated_out() -> None:
     x, y, _ = draw(n=30, n_tasks=6)
     statistics = GramStatistics.of(x, y)
-    estimate = FactorPrior(rank=1, degrees=4.0).fit(statistics)
-    covariance, noise = estimate.prior.covariance, estimate.noise
+    estimate = FactorPrior(rank=1, degrees=4.0, **PLAIN).fit(statistics)
+    covariance, noise = shared_prior(estimate).covariance, estimate.noise
     total = 0.0
     for t in range(6):
         at_best = dense_log_likelihood(
@@ -223,7 +245,7 @@ def test_an_outlier_gets_a_large_scale_and_does_not_spoil_the_prior() -> None:
     far[3] = 5.0
     y[:, 0] += x[:, 0] @ (far - theta[0])
     robust, gaussian = (
-        FactorPrior(rank=1, degrees=nu).fit(GramStatistics.of(x, y)) for nu in (3.0, GAUSSIAN)
+        FactorPrior(rank=1, degrees=nu, **PLAIN).fit(GramStatistics.of(x, y)) for nu in (3.0, GAUSSIAN)
     )
     assert robust.scales[0] > 5 * np.median(robust.scales)
     assert robust.outside < 0.1 * gaussian.outside
@@ -237,8 +259,8 @@ def test_a_mean_is_learned() -> None:
     x = rng.standard_normal((30, 40, 4))
     y = np.vecdot(x, theta) + rng.standard_normal((30, 40))
     statistics = GramStatistics.of(x, y)
-    learned = FactorPrior(rank=0, mean="learned", degrees=GAUSSIAN).fit(statistics)
-    zero = FactorPrior(rank=0, degrees=GAUSSIAN).fit(statistics)
+    learned = FactorPrior(rank=0, mean="learned", degrees=GAUSSIAN, **PLAIN).fit(statistics)
+    zero = FactorPrior(rank=0, degrees=GAUSSIAN, **PLAIN).fit(statistics)
     assert_allclose(learned.mean, mean, atol=0.15)
     # generalised least squares, the long way
     spread = np.linalg.inv(
@@ -273,7 +295,7 @@ def test_auto_stands_back_from_unrelated_tasks(n_tasks: int, n: int) -> None:
 def test_one_task_is_estimated_on_its_own(rank: int | str) -> None:
     x, y, _ = draw(n_tasks=1, rank=1)
     statistics = GramStatistics.of(x, y)
-    estimate = FactorPrior(rank=rank, degrees=GAUSSIAN).fit(statistics)
+    estimate = FactorPrior(rank=rank, degrees=GAUSSIAN, **PLAIN).fit(statistics)
     assert estimate.rank == 0
     alone = Ridge(penalty=estimate.noise / estimate.outside).fit(statistics)
     assert_allclose(estimate.theta, alone.theta, rtol=1e-8)
@@ -285,7 +307,7 @@ def test_one_task_is_estimated_on_its_own(rank: int | str) -> None:
 def test_turning_the_features_turns_the_estimate(seed: int) -> None:
     x, y, _ = draw(seed)
     turn = haar_basis(5, 5, np.random.default_rng(seed))
-    prior = FactorPrior(rank=2, degrees=GAUSSIAN)
+    prior = FactorPrior(rank=2, degrees=GAUSSIAN, **PLAIN)
     straight = prior.fit(GramStatistics.of(x, y))
     turned = prior.fit(GramStatistics.of(x @ turn, y))
     assert_allclose(turned.evidence, straight.evidence, atol=1e-3)
@@ -334,7 +356,7 @@ def test_tasks_without_data_get_the_prior() -> None:
     weights[:, 3] = 0
     estimate = FactorPrior(rank=2, mean="learned").fit(GramStatistics.of(x, y, weights))
     assert_allclose(estimate.theta[3], estimate.mean, atol=1e-12)
-    assert_allclose(estimate.covariance[3], estimate.prior.covariance, rtol=1e-3)
+    assert_allclose(estimate.covariance[3], estimate.prior.covariance, rtol=0.02, atol=1e-3)
     assert_allclose(estimate.scales[3], 1.0, rtol=1e-3)
     others = GramStatistics.of(x, y).take(np.arange(12) != 3)
     alone = FactorPrior(rank=2, mean="learned").fit(others)
@@ -472,7 +494,7 @@ def test_what_the_data_tell_about_the_representation() -> None:
 
         second = deviance(factor + step) + deviance(factor - step) - 2 * deviance(factor)
         curvatures.append(0.5 * second / 1e-6)
-        along, between = evidence.information(model, evidence.solve(model))
+        along, between = information(evidence, model, evidence.solve(model))
         claims.append(along.mean() * between[0, 0])
     # means of 20 sets: both are known to about 1 %, and pooling is right to some 15 % here
     assert_allclose(np.mean(claims), np.mean(curvatures), rtol=0.2)
@@ -481,11 +503,11 @@ def test_what_the_data_tell_about_the_representation() -> None:
 def test_only_what_leaves_the_representation_makes_it_less_sure() -> None:
     x, y, _ = draw(n_tasks=20)
     statistics = GramStatistics.of(x, y)
-    estimate = FactorPrior(rank=2, degrees=GAUSSIAN).fit(statistics)
-    excess = estimate.covariance - estimate.prior.fit(statistics).covariance
+    estimate = FactorPrior(rank=2, degrees=GAUSSIAN, **PLAIN).fit(statistics)
+    excess = estimate.covariance - shared_prior(estimate).fit(statistics).covariance
     assert estimate.basis is not None
     assert np.abs(excess @ estimate.basis).max() < 1e-8
-    few = FactorPrior(rank=2, degrees=GAUSSIAN).fit(GramStatistics.of(x[:10], y[:10]))
+    few = FactorPrior(rank=2, degrees=GAUSSIAN, **PLAIN).fit(GramStatistics.of(x[:10], y[:10]))
     assert (
         np.trace(few.covariance, axis1=1, axis2=2).mean()
         > np.trace(estimate.covariance, axis1=1, axis2=2).mean()

@@ -9,14 +9,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from posse import FactorPrior, GramStatistics
+from posse.estimators.factor_prior import learning as factor_learning
 from posse.estimators.factor_prior import posterior as factor_posterior
-from posse.estimators.factor_prior import ranks as factor_ranks
-from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, inverse_and_log_determinant
+from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
 from posse.estimators.factor_prior.ranks import spaced_tasks
 from posse.estimators.factor_prior.search import maximise_evidence
 from posse.numerics import linalg
 from posse.numerics.checks import Array
-from posse.numerics.linalg import inverse_root
+from posse.numerics.linalg import inverse_and_log_determinant, inverse_root
 from posse.numerics.random import haar_basis
 
 
@@ -76,13 +76,13 @@ def test_from_some_tasks_to_all(rank: int | str, outside: float, monkeypatch: py
     early, late = GramStatistics.of(x[:20], y[:20]), GramStatistics.of(x, y)
     prior = FactorPrior(rank=rank)
     direct = prior.fit(late)
-    monkeypatch.setattr(factor_ranks, "MANY", 80)
+    monkeypatch.setattr(factor_learning, "MANY", 80)
     found = prior.fit(late)
     again = prior.refit(late, prior.fit(early))
     for estimate in (found, again):
         assert estimate.rank == direct.rank == 2
-        assert_allclose(estimate.evidence, direct.evidence, rtol=1e-5)
-        assert_allclose(estimate.theta, direct.theta, atol=5e-3)
+        assert_allclose(estimate.evidence, direct.evidence, rtol=1e-4)
+        assert_allclose(estimate.theta, direct.theta, atol=1e-2)
         assert estimate.certificate is not None
         assert estimate.certificate.converged
 
@@ -90,7 +90,7 @@ def test_from_some_tasks_to_all(rank: int | str, outside: float, monkeypatch: py
 def test_the_order_of_many_tasks_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = draw(120)
     order = np.random.default_rng(2).permutation(120)
-    monkeypatch.setattr(factor_ranks, "MANY", 50)
+    monkeypatch.setattr(factor_learning, "MANY", 50)
     prior = FactorPrior(rank=2)
     straight, mixed = (prior.fit(GramStatistics.of(x[:, p], y[:, p])) for p in (np.arange(120), order))
     assert_allclose(mixed.theta, straight.theta[order], atol=1e-3)
@@ -115,7 +115,7 @@ def test_few_of_many_tasks_have_data(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = draw(100)
     weights = np.zeros(y.shape)
     weights[:, :3] = 1
-    monkeypatch.setattr(factor_ranks, "MANY", 40)
+    monkeypatch.setattr(factor_learning, "MANY", 40)
     estimate = FactorPrior(rank=5).fit(GramStatistics.of(x, y, weights))
     assert estimate.rank == 5
     assert np.isfinite(estimate.theta).all()
@@ -125,7 +125,7 @@ def test_few_of_many_tasks_have_data(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(sys.version_info[:3] == (3, 13, 0), reason="tracemalloc of Python 3.13.0 crashes here")
 @pytest.mark.filterwarnings("ignore::posse.core.estimate.ConvergenceWarning")
 def test_memory_is_the_eigenvectors_and_little_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factor_ranks, "MANY", 200)
+    monkeypatch.setattr(factor_learning, "MANY", 200)
     statistics = GramStatistics.of(*draw(2000, dim=30, n=20))
     prior = FactorPrior(rank=2)
     prior.fit(statistics.take(np.arange(300)))

@@ -56,8 +56,8 @@ def test_parameters_have_length_one_and_the_rank_of_their_structure(structure: s
     if structure in ("half-axes", "orthogonal-groups"):
         assert ((lengths >= 0.09) & (lengths <= 3.0)).all()
     else:
-        assert_allclose(lengths, 1.0)
-    ranks = {"low-rank": 2, "outliers": 5}  # the tasks 0, 5 and 10 add one each
+        assert_allclose(lengths, [10.0 if structure == "giant" else 1.0] + [1.0] * 11)
+    ranks = {"low-rank": 2, "outliers": 5, "giant": 3}  # the tasks 0, 5 and 10 add one each
     assert np.linalg.matrix_rank(theta) == ranks.get(structure, 2 if structure in WORST else 8)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from posse import (
@@ -24,6 +24,7 @@ from posse import (
     OracleThompson,
     Random,
     Ridge,
+    Shared,
     SharedGreedy,
     SharedThompson,
     SharedUCB,
@@ -200,6 +201,7 @@ def test_the_covariance_inside_a_basis() -> None:
         SharedThompson(),
         SharedThompson(rank=2, scale=0.5),
         SharedUCB(),
+        Shared(),
         IndependentThompson(),
         IndependentUCB(),
         OracleThompson(np.eye(DIM)[:, :2]),
@@ -211,6 +213,16 @@ def test_presets_keep_the_promises_of_policies(policy: Learning) -> None:
     if not isinstance(policy.rule, UCB):
         problem = EllipsoidProblem.draw(n_tasks=N_TASKS, dim=DIM, rank=2, seed=0)
         check_policy(policy, actions=problem.actions(20, np.random.default_rng(0)))
+
+
+def test_the_default_policy_plays_by_what_is_on_offer() -> None:
+    finite = GaussianProblem.draw(n_tasks=6, dim=4, rank=2, seed=0)
+    sphere = EllipsoidProblem.draw(n_tasks=6, dim=4, rank=2, seed=0)
+    for problem, twin in ((finite, SharedUCB()), (sphere, SharedThompson())):
+        one, other = (simulate(problem, policy, horizon=200, seed=1) for policy in (Shared(), twin))
+        assert_array_equal(one.regret, other.regret)
+    assert repr(Shared(2, scale=1.0)) == "Shared(rank=2, scale=1.0)"
+    assert Shared(2, scale=1.0).rule.finite == UCB(scale=1.0)
 
 
 def test_a_learning_policy_starts_its_estimator_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:

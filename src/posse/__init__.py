@@ -125,6 +125,9 @@ if TYPE_CHECKING:
         Random as Random,
     )
     from posse.policies import (
+        Shared as Shared,
+    )
+    from posse.policies import (
         SharedGreedy as SharedGreedy,
     )
     from posse.policies import (
@@ -140,10 +143,16 @@ if TYPE_CHECKING:
         ClassPairs as ClassPairs,
     )
     from posse.problems import (
+        Clicks as Clicks,
+    )
+    from posse.problems import (
         EllipsoidProblem as EllipsoidProblem,
     )
     from posse.problems import (
         GaussianProblem as GaussianProblem,
+    )
+    from posse.problems import (
+        UnevenTasks as UnevenTasks,
     )
     from posse.problems.images import (
         ImageSet as ImageSet,
@@ -194,14 +203,17 @@ _HOMES = {
     "OracleThompson": "posse.policies",
     "PEGE": "posse.policies",
     "Random": "posse.policies",
+    "Shared": "posse.policies",
     "SharedGreedy": "posse.policies",
     "SharedThompson": "posse.policies",
     "SharedUCB": "posse.policies",
     "Thompson": "posse.policies",
     "UCB": "posse.policies",
     "ClassPairs": "posse.problems",
+    "Clicks": "posse.problems",
     "EllipsoidProblem": "posse.problems",
     "GaussianProblem": "posse.problems",
+    "UnevenTasks": "posse.problems",
     "ImageSet": "posse.problems.images",
     "load_images": "posse.problems.images",
 }
@@ -212,6 +224,7 @@ __all__ = [
     "UCB",
     "At",
     "ClassPairs",
+    "Clicks",
     "DoublyExponential",
     "EllipsoidActions",
     "EllipsoidProblem",
@@ -243,12 +256,14 @@ __all__ = [
     "PairedMoments",
     "Random",
     "Ridge",
+    "Shared",
     "SharedGreedy",
     "SharedThompson",
     "SharedUCB",
     "TaskSpectral",
     "Thompson",
     "Trace",
+    "UnevenTasks",
     "load",
     "load_images",
     "register",

@@ -26,9 +26,9 @@ from posse.cli.running import (
     showing_progress,
 )
 from posse.lab.engines import Workers
-from posse.lab.registry import name_policies
+from posse.lab.registry import family_of, name_policies
 from posse.numerics.checks import check_choice, check_integer
-from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines
+from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines, promise
 
 # Where a heading may go on below.
 BREAKS = re.compile(r"[- ]|(?<=[(,])")
@@ -65,6 +65,10 @@ def command(
     ratios taken within seeds. Green is settled for the policy, red against it. The oracle is told the
     true representation.
 
+    Below, the same for the worst-off fifth of tasks: those known beforehand to be at risk, or else those
+    with the most regret, beside the same rule with each task alone. A line says whether anybody was worse off
+    for having shared.
+
     For example: posse compare few-tasks unrelated --seeds 5
 
     Every finished run is saved at once. Stop whenever you like: the same command goes on where it
@@ -89,6 +93,8 @@ def command(
                 chosen, seeds=n_seeds, out=out, policies=further, workers=workers, on_progress=show
             )
         print_ratios(suite, [scenario.name for scenario in chosen])
+        print_worst_off(suite, [scenario.name for scenario in chosen])
+        print(promise(suite.data.filter(suite.data["scenario"].is_in([some.name for some in chosen]))))
         for sentence in suite.left_out:
             errors.print(sentence, highlight=False, markup=False, soft_wrap=True)
         print(suite.path)
@@ -123,6 +129,24 @@ def print_ratios(suite: Suite, names: Sequence[str]) -> None:
             "-" if best is None else f"{best['policy']}\n{best['regret_per_task']:.1f}".replace("-", "\n")
         )
         table.add_row(name, regret, *(ratio(rows[heading]) for heading in others))
+    _print_whole(table)
+
+
+def print_worst_off(suite: Suite, names: Sequence[str]) -> None:
+    """Print a row per scenario: regret of the worst-off fifth, shared, relative to the same rule alone."""
+    rows = suite.data.filter(suite.data["scenario"].is_in(names)).to_dicts()
+    shared = [name for name in dict.fromkeys(row["policy"] for row in rows) if family_of(name) == "posse"]
+    found = {(row["scenario"], row["policy"]): row for row in rows}
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("the worst-off fifth,\nto the same rule alone", overflow="fold")
+    for policy in shared:
+        table.add_column(BREAKS.sub("\n", policy), justify="right", overflow="fold")
+    for name in names:
+        table.add_row(name, *(ratio(found.get((name, policy)), "worst_to_same") for policy in shared))
+    _print_whole(table)
+
+
+def _print_whole(table: Table) -> None:
     console = Console()
     if not console.is_terminal:  # a file or a pipe has room for whole numbers
         needed = console.measure(table, options=console.options.update(width=1000)).maximum
@@ -130,11 +154,11 @@ def print_ratios(suite: Suite, names: Sequence[str]) -> None:
     console.print(table)
 
 
-def ratio(row: Mapping[str, Any] | None) -> str:
-    """Return the ratio of a row above its interval, coloured where that settles who is better."""
-    if row is None or row["to_independent"] is None:
+def ratio(row: Mapping[str, Any] | None, name: str = "to_independent") -> str:
+    """Return a ratio of a row above its interval, coloured where that settles who is better."""
+    if row is None or row[name] is None:
         return "-"
-    middle, low, high = (row[f"to_independent{end}"] for end in ("", "_low", "_high"))
+    middle, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
     if low is None:
         return f"{middle:.2f}"
     text = f"{middle:.2f}\n{low:.2f}-{high:.2f}"

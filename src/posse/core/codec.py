@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posse.core.archive import in_a_line, is_plain, read_archive, write_archive
-from posse.core.shipped import class_of, full_name, name_of, parts_of
+from posse.core.shipped import class_of, full_name, name_of, optional_parts_of, parts_of
 from posse.numerics.checks import check_integer
 
 # The number of the format that is written, and the highest that is read.
@@ -193,10 +193,10 @@ def _decode_object(name: Any, given: Any, where: str, left: int, arrays: Arrays)
             f"Got {_shortened(name)}."
         )
     parts = parts_of(cls)
-    if type(given) is not dict or set(given) != set(parts):
+    if type(given) is not dict or not optional_parts_of(cls) >= set(parts) ^ set(given):
         found = ", ".join(given) or "none" if isinstance(given, dict) else _shortened(given)
         raise ValueError(f"fields of `{where}` must be those of {name}: {', '.join(parts)}. Got {found}.")
-    values = {part: _decode(given[part], f"{where}.{part}", left - 1, arrays) for part in parts}
+    values = {part: _decode(given[part], f"{where}.{part}", left - 1, arrays) for part in given}
     try:
         return cls(**values)
     except Exception as error:  # whatever a constructor does with fields that it was not made for

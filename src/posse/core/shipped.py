@@ -108,3 +108,9 @@ def parts_of(cls: type[Any]) -> tuple[str, ...]:
     Of a dataclass these are the fields that are not computed.
     """
     return tuple(inspect.signature(cls).parameters)
+
+
+def optional_parts_of(cls: type[Any]) -> set[str]:
+    """Return which parts of a class may be missing in a file: those with a default, as added later."""
+    parameters = inspect.signature(cls).parameters.values()
+    return {item.name for item in parameters if item.default is not inspect.Parameter.empty}

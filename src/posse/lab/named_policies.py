@@ -29,6 +29,7 @@ from posse.policies import (
     OracleGreedy,
     OracleThompson,
     Random,
+    Shared,
     SharedGreedy,
     SharedThompson,
     SharedUCB,
@@ -162,6 +163,13 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             Style(PINK, "square"),
             **_learning(SharedUCB, rank=PRIOR_RANK, scale=UCB_SCALE),
             actions="finite",
+        ),
+        "shared": NamedPolicy(
+            "Shared",
+            "posse's default: the learned prior, confidence bounds on finite action sets, Thompson elsewhere",
+            "posse",
+            Style(PINK, "diamond"),
+            **_learning(Shared, rank=PRIOR_RANK, scale=UCB_SCALE),
         ),
         "mlingreedy": NamedPolicy(
             "MLinGreedy",

@@ -11,6 +11,7 @@ from posse.core.protocols import Problem
 from posse.lab.entries import NamedProblem, linear_problem
 from posse.problems import (
     ClassPairs,
+    Clicks,
     EllipsoidProblem,
     FixedArms,
     GaussianProblem,
@@ -18,6 +19,7 @@ from posse.problems import (
     LateTasks,
     MovingBasis,
     NarrowContexts,
+    UnevenTasks,
 )
 from posse.problems.images import IMAGE_SETS, load_images
 
@@ -53,11 +55,29 @@ def _n_pairs(cell: Mapping[str, Any]) -> int:
 
 
 def _joins_in_time(cell: Mapping[str, Any], horizon: int) -> None:
-    if cell["join"] >= horizon and cell["share"] > 0:
+    last = cell["join"] * cell["waves"]
+    if last >= horizon and cell["share"] > 0:
+        waves = "" if cell["waves"] == 1 else f" over the {cell['waves']} waves"
         raise ValueError(
-            f"`join` of LateTasks must be below the number of rounds, {horizon}, or nobody joins. "
+            f"`join` of LateTasks must be below the number of rounds, {horizon}{waves}, or nobody joins. "
             f"Got {cell['join']}."
         )
+
+
+def _uneven(summary: str, **defaults: Any) -> NamedProblem:
+    """Return the entry of an `UnevenTasks` that is uneven in one way by default, and in others if asked."""
+    return linear_problem(
+        summary,
+        partial(UnevenTasks.draw, **defaults),
+        AND_ORACLES,
+        quietest="Least standard deviation of a task's rewards, on a problem with uneven tasks.",
+        loudest="Largest standard deviation of a task's rewards.",
+        smallest="Least factor of a task's parameters and noise: its unit.",
+        largest="Largest factor of a task's parameters and noise.",
+        intercept="The first feature is the constant 1.",
+        level="Mean of the tasks' intercepts, where there are any.",
+        stretch="Factor of every fifth feature; the parameters are divided by it.",
+    )
 
 
 def _images_problem(name: str) -> NamedProblem:
@@ -112,13 +132,27 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             AND_ORACLES,
             check=_joins_in_time,
             share="Share of a late problem's tasks that join later.",
-            join="Round at which a late problem's late tasks join.",
+            join="Round at which a late problem's first late tasks join.",
+            waves="In how many groups they join, one after the other.",
         ),
         "moving": linear_problem(
             "a shared representation that turns slowly",
             MovingBasis.draw,
             AND_FORGETFUL,
             turn="Turn of a moving problem's representation, in radians per 1000 rounds.",
+        ),
+        "unequal-noise": _uneven("tasks from quiet to loud", quietest=0.2, loudest=5.0),
+        "own-units": _uneven(
+            "every task's parameters and noise in a unit of its own", smallest=0.1, largest=10.0
+        ),
+        "intercept": _uneven("the first feature of every arm is the constant 1", intercept=True),
+        "scaled-features": _uneven("every fifth feature a thousand times as large", stretch=1000.0),
+        "clicks": linear_problem(
+            "rewards of 0 or 1, with a probability linear in the features",
+            Clicks.draw,
+            AND_ORACLES,
+            rate="Mean probability of a reward of a clicks problem.",
+            strength="Factor of the parameters of a clicks problem beside the base rate.",
         ),
         **{name: _images_problem(name) for name in IMAGE_SETS},
     }

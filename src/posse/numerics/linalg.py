@@ -138,6 +138,33 @@ def triangular_root(root: Array) -> Array:
     return np.asarray((signs[..., None] * upper).mT + 0.0)
 
 
+def inverse_and_log_determinant(matrices: Array) -> tuple[Array, Array]:
+    """Return the inverses (n, k, k) and log determinants (n,) of positive definite matrices (n, k, k).
+
+    For many of small size Gauss-Jordan steps on all at once are faster than a LAPACK call for each.
+
+    Examples
+    --------
+    >>> inverse, log_determinant = inverse_and_log_determinant(np.array([[[4.0, 0.0], [0.0, 0.5]]]))
+    >>> inverse
+    array([[[0.25, 0.  ],
+            [0.  , 2.  ]]])
+    >>> np.exp(log_determinant)
+    array([2.])
+    """
+    rank = matrices.shape[-1]
+    if rank > LARGEST_SMALL or len(matrices) < MANY_SMALL:
+        return np.asarray(np.linalg.inv(matrices)), np.asarray(np.linalg.slogdet(matrices)[1])
+    swept, pivots = matrices.transpose(1, 2, 0).copy(), np.empty((rank, len(matrices)))
+    for j in range(rank):
+        pivots[j] = swept[j, j]
+        row = swept[j] / pivots[j]
+        swept -= row[:, None] * swept[j]
+        swept[j] = swept[:, j] = row
+        swept[j, j] = -1.0 / pivots[j]
+    return np.ascontiguousarray(0.0 - swept.transpose(2, 0, 1)), np.log(pivots).sum(axis=0)
+
+
 @compiled
 def solve_lower(lower: Array, vectors: Array, solution: Array) -> None:
     """Fill `solution` (T, d) with those of L_t L_t'x = b_t, for Cholesky factors (T, d, d) and b (T, d)."""

@@ -11,12 +11,13 @@ from posse.policies.presets import (
     NaiveGreedy,
     OracleGreedy,
     OracleThompson,
+    Shared,
     SharedGreedy,
     SharedThompson,
     SharedUCB,
 )
 from posse.policies.random import Random
-from posse.policies.rules import UCB, Greedy, Thompson
+from posse.policies.rules import UCB, ByActions, Greedy, Thompson
 from posse.policies.schedules import At, DoublyExponential, Every, Geometric
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "PEGE",
     "UCB",
     "At",
+    "ByActions",
     "DoublyExponential",
     "Every",
     "FollowsTheta",
@@ -44,6 +46,7 @@ __all__ = [
     "Random",
     "Rule",
     "Schedule",
+    "Shared",
     "SharedGreedy",
     "SharedThompson",
     "SharedUCB",

@@ -12,7 +12,7 @@ from posse.core.protocols import Schedule
 from posse.estimators import FactorPrior, LowRank, OracleBasis, Ridge
 from posse.numerics.checks import Array
 from posse.policies.learning import Learning
-from posse.policies.rules import UCB, Greedy, Thompson
+from posse.policies.rules import UCB, ByActions, Greedy, Thompson
 from posse.policies.schedules import DoublyExponential, Geometric
 
 
@@ -317,3 +317,38 @@ class SharedUCB(_Shared):
     def rule(self) -> UCB:
         """Upper confidence bounds at the scale."""
         return UCB(scale=self.scale)
+
+
+@dataclass(frozen=True, repr=False)
+class Shared(_Shared):
+    """The policy for those who do not choose: optimistic on finite action sets, Thompson sampling on others.
+
+    It shares by the learned prior, as far as that helps, explores, and plays any action set: `SharedUCB` on
+    lists of arms, `SharedThompson` elsewhere.
+
+    Parameters
+    ----------
+    rank : "auto" or int
+        How many directions tasks share; "auto" finds out.
+    scale : float
+        How many standard deviations to be optimistic by, on finite action sets.
+    schedule : Schedule
+        When to re-estimate.
+    memory : "all", "epoch", float or Fading
+        What the estimate is made from: all rounds so far, the last block alone, or all with older
+        rounds discounted by this factor for each round.
+    prompt : bool, optional
+        Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
+
+    Examples
+    --------
+    >>> Shared(), Shared(rank=2).rule
+    (Shared(), ByActions(finite=UCB(scale=2.0), other=Thompson(scale=1.0, draws=64, floor=0.0)))
+    """
+
+    scale: float = field(default=2.0, kw_only=True)
+
+    @cached_property
+    def rule(self) -> ByActions:
+        """Upper confidence bounds at the scale on finite sets, Thompson sampling on others."""
+        return ByActions(finite=UCB(scale=self.scale))

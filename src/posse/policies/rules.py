@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -152,6 +152,43 @@ class UCB:
     ) -> Array:
         """Return equal probabilities for the arms (m, K) of the largest bound of some tasks, 0 for others."""
         return _upper(self.scale, beliefs, tasks, arms, available)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByActions:
+    """Play as suits what is on offer: upper confidence bounds where it is a list, else Thompson sampling.
+
+    Parameters
+    ----------
+    finite : UCB
+        The rule for finite action sets.
+    other : Thompson
+        The rule for all others, such as ellipsoids.
+
+    Examples
+    --------
+    >>> from posse import FiniteActions
+    >>> from posse.core.posterior import KnownPosterior
+    >>> unsure = Estimate(np.array([[1.0, 0.0]]), posterior=KnownPosterior(np.diag([0.1, 2.0])[None]))
+    >>> offered = FiniteActions(np.array([[[[1.0, 0.0], [0.0, 1.0]]]]))
+    >>> ByActions().choose(unsure, offered, np.random.default_rng(0))
+    array([[1]])
+    """
+
+    finite: UCB = field(default_factory=UCB)
+    other: Thompson = field(default_factory=Thompson)
+    needs_covariance: ClassVar = True
+
+    def choose(self, estimate: Estimate, actions: Actions, rng: np.random.Generator) -> NDArray[Any]:
+        """Return what the rule for these actions chooses."""
+        rule = self.finite if isinstance(actions, FiniteSets) else self.other
+        return rule.choose(estimate, actions, rng)
+
+    def chances(
+        self, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray, rng: np.random.Generator
+    ) -> Array:
+        """Return the probabilities of the arms (m, K) by the rule for finite sets, as arms are a list."""
+        return self.finite.chances(beliefs, tasks, arms, available, rng)
 
 
 def _upper(scale: float, beliefs: Beliefs, tasks: IntArray, arms: Array, available: BoolArray) -> Array:

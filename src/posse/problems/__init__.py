@@ -7,11 +7,13 @@ from posse.problems.gaussian import GaussianProblem
 from posse.problems.hard import FixedArms, GreedyTrap, NarrowContexts
 from posse.problems.parameters import STRUCTURES
 from posse.problems.timed import LateTasks, MovingBasis, TimedActions
+from posse.problems.uneven import Clicks, UnevenTasks
 
 __all__ = [
     "STRUCTURES",
     "Assumptions",
     "ClassPairs",
+    "Clicks",
     "EllipsoidProblem",
     "FixedArms",
     "GaussianProblem",
@@ -23,5 +25,6 @@ __all__ = [
     "StaticProblem",
     "TimedActions",
     "TimedProblem",
+    "UnevenTasks",
     "deal_actions",
 ]

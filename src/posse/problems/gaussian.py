@@ -19,7 +19,7 @@ from posse.numerics.checks import (
 )
 from posse.numerics.random import random_matrices, standard_normal
 from posse.problems.linear import FiniteLinearTasks
-from posse.problems.parameters import MOST, TaskSettings, draw_tasks
+from posse.problems.parameters import MOST, TaskSettings, draw_tasks, odd_tasks
 
 COVARIANCES = ("isotropic", "unit", "random")
 
@@ -42,6 +42,8 @@ class GaussianProblem(FiniteLinearTasks):
         paper's experiments, which do not state it; "unit" is I.
     noise_kind : {"gaussian", "uniform", "rademacher"}
         Each has mean 0 and variance 1 and is 1-sub-Gaussian; "uniform" is on [-sqrt(3), sqrt(3)].
+    odd : (m,) integers, optional
+        Tasks known to have nothing to do with the others. `worst_off` names them to a comparison.
 
     Examples
     --------
@@ -93,9 +95,11 @@ class GaussianProblem(FiniteLinearTasks):
             unless said. "low-rank" is B w_t. "unrelated" tasks are uniform on the unit sphere of R^d.
             "outliers" has such tasks in the places 0, 5, 10, ... of a low-rank draw. "approximate"
             adds a vector of length 0.3 of its own to each B w_t, "common-mean" to one unit vector that
-            all tasks share, and both scale back to length 1. "groups" has `rank` groups of tasks with
-            one vector each; "half-axes" and "orthogonal-groups" are the instances in the proof of
-            Theorem 4, with lengths of their own (see `draw_parameters`). `rank` is ignored where there
+            all tasks share, and both scale back to length 1. "half" is low-rank in its first half and
+            unrelated in the other, "giant" low-rank but for task 0, unrelated and of length 10. "groups"
+            has `rank` groups of tasks with one vector each, and "clusters" with 0.1 of their own beside
+            it; "half-axes" and "orthogonal-groups" are the instances in the proof of Theorem 4, with
+            lengths of their own (see `draw_parameters`). `rank` is ignored where there
             is no B, in "unrelated" and "common-mean". The attribute `basis` spans whatever was drawn:
             all of R^d, as a rule, where parameters are not exactly of low rank.
         """
@@ -108,7 +112,8 @@ class GaussianProblem(FiniteLinearTasks):
                 sigma = random_matrices(rng.uniform(0.5 / dim, 2.0 / dim, (n_tasks, dim)), rng)
         else:
             sigma = np.asarray(covariance, dtype=np.float64)
-        return cls(theta=theta, n_arms=n_arms, covariance=sigma, noise_kind=noise_kind)
+        odd = odd_tasks(tasks.get("structure", ""), n_tasks)
+        return cls(theta=theta, n_arms=n_arms, covariance=sigma, noise_kind=noise_kind, odd=odd)
 
     def actions(self, n_rounds: int, rng: np.random.Generator) -> FiniteActions:
         """Draw K arms from N(0, Sigma_t) for each round and task."""

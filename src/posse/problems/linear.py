@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from posse.core.actions import FiniteActions
 from posse.numerics.checks import Array, IntArray, check_array, check_choice
@@ -23,15 +24,25 @@ class LinearTasks:
         The parameters, one row per task.
     noise_kind : {"gaussian", "uniform", "rademacher"}
         Each has mean 0 and variance 1 and is 1-sub-Gaussian; "uniform" is on [-sqrt(3), sqrt(3)].
+    odd : (m,) integers, optional
+        Tasks known to have nothing to do with the others, if there are such: see `worst_off`.
     """
 
     theta: Array
     noise_kind: str = "gaussian"
+    odd: IntArray | None = None
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
         object.__setattr__(self, "theta", check_array(f"`theta` of {owner}", self.theta, ("T", "d")))
         check_choice(f"`noise_kind` of {owner}", self.noise_kind, NOISE_KINDS)
+        if self.odd is not None:
+            object.__setattr__(self, "odd", check_tasks(f"`odd` of {owner}", self.odd, self.n_tasks))
+
+    @property
+    def worst_off(self) -> IntArray | None:
+        """The tasks (m,) that sharing could hurt, known beforehand: `odd`; None if there are none."""
+        return self.odd
 
     @property
     def n_tasks(self) -> int:
@@ -76,6 +87,21 @@ class FiniteLinearTasks(LinearTasks):
 def scores_of_choice(actions: FiniteActions, choice: IntArray, theta: Array) -> Array:
     """Return <x, theta_t> of the chosen arms, (n, T), with the rounding that the scores of all arms have."""
     return FiniteActions(actions.features(choice)[:, :, None]).scores(theta)[:, :, 0]
+
+
+def check_tasks(name: str, value: ArrayLike, n_tasks: int) -> IntArray:
+    """Return numbers of tasks, (m,), if they are different integers in [0, n_tasks), and at least one.
+
+    Examples
+    --------
+    >>> check_tasks("`odd` of a test", [3, 1], 5)
+    array([3, 1])
+    """
+    tasks = np.asarray(value)
+    fits = tasks.ndim == 1 and tasks.size > 0 and tasks.dtype.kind in "iu"
+    if not fits or not 0 <= tasks.min() <= tasks.max() < n_tasks or np.unique(tasks).size < tasks.size:
+        raise ValueError(f"{name} must be different integers in [0, n_tasks={n_tasks}). Got {value!r}.")
+    return tasks.astype(np.intp)
 
 
 def span_basis(rows: Array) -> Array:

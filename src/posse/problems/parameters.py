@@ -17,6 +17,9 @@ STRUCTURES = (
     "outliers",
     "approximate",
     "common-mean",
+    "clusters",
+    "half",
+    "giant",
     "groups",
     "half-axes",
     "orthogonal-groups",
@@ -29,6 +32,10 @@ LEAST_LENGTH, LARGEST_LENGTH = 0.09, 3.0
 OUTLIER_STEP = 5
 # the length of a task's own part beside one of length 1 that it shares
 OWN_LENGTH = 0.3
+# the same for a task of a cluster, which are tight
+CLUSTER_LENGTH = 0.1
+# how long the parameters of the giant are beside those of the others
+GIANT_LENGTH = 10.0
 
 
 class TaskSettings(TypedDict):
@@ -107,6 +114,10 @@ def draw_parameters(
         - "outliers": B w_t, but u_t in the tasks 0, 5, 10, ...
         - "approximate": B w_t + 0.3 u_t, scaled to length 1.
         - "common-mean": m + 0.3 u_t, scaled to length 1, with one m for all tasks.
+        - "clusters": c_i + 0.1 u_t, scaled to length 1, for the tasks of cluster i; the k centres c_i are
+          uniform on the unit sphere of R^d, and the clusters of equal size, or nearly.
+        - "half": B w_t in the first half of the tasks, the smaller one, u_t in the others.
+        - "giant": B w_t, but 10 u_0 in task 0, which is ten times as long as all others.
 
         And the instances in the proofs of the paper's lower bounds, where mu_m is N(0, I/m) confined to
         lengths from 0.09 to 3, and k groups are of equal size, or nearly:
@@ -129,27 +140,47 @@ def draw_parameters(
     (4, 2)
     """
     check_choice(f"`structure` of {owner}", structure, STRUCTURES)
-    if structure in ("unrelated", "common-mean", *WORST):
+    if structure in ("unrelated", "common-mean", "clusters", *WORST):
         _check_sizes(owner, n_tasks, dim)
         for name, factor in {"basis": basis, "weights": weights}.items():
             if factor is not None:
                 raise ValueError(
                     f"`{name}` of {owner} must be None for structure={structure!r}. Got {factor!r}."
                 )
-        if structure in WORST:
+        if structure in ("clusters", *WORST):
             _check_rank(owner, rank, n_tasks, dim)
-            return _draw_worst(structure, n_tasks, dim, rank, rng)
+            return _draw_groups(structure, n_tasks, dim, rank, rng)
         if structure == "unrelated":
             return unit_vectors(n_tasks, dim, rng)
         mean = unit_vectors(1, dim, rng)
         return _rescaled(mean + OWN_LENGTH * unit_vectors(n_tasks, dim, rng))
     factors = {"basis": basis, "weights": weights}
     theta = draw_low_rank(owner, n_tasks=n_tasks, dim=dim, rank=rank, rng=rng, **factors)
-    if structure == "outliers":
-        theta[::OUTLIER_STEP] = unit_vectors(len(theta[::OUTLIER_STEP]), dim, rng)
+    odd = odd_tasks(structure, n_tasks)
+    if odd is not None:
+        theta[odd] = (GIANT_LENGTH if structure == "giant" else 1.0) * unit_vectors(len(odd), dim, rng)
     if structure == "approximate":
         theta = _rescaled(theta + OWN_LENGTH * unit_vectors(n_tasks, dim, rng))
     return theta
+
+
+def odd_tasks(structure: str, n_tasks: int) -> IntArray | None:
+    """Return the tasks (m,) of a structure that have nothing to do with the others, None if it has no such.
+
+    They are the ones whom sharing could hurt: those in the places 0, 5, 10, ... of "outliers", the second
+    half of "half", and the giant of "giant".
+
+    Examples
+    --------
+    >>> odd_tasks("outliers", 12), odd_tasks("half", 5), odd_tasks("giant", 5)
+    (array([ 0,  5, 10]), array([2, 3, 4]), array([0]))
+    """
+    tasks = np.arange(n_tasks)
+    if structure == "outliers":
+        return tasks[::OUTLIER_STEP]
+    if structure == "half":
+        return tasks[n_tasks // 2 :]
+    return tasks[:1] if structure == "giant" else None
 
 
 def draw_low_rank(
@@ -185,7 +216,11 @@ def _check_rank(owner: str, rank: int, n_tasks: int, dim: int) -> None:
     check_integer(f"`rank` of {owner}", rank, 1, min(dim, n_tasks), high_name=most)
 
 
-def _draw_worst(structure: str, n_tasks: int, dim: int, rank: int, rng: np.random.Generator) -> Array:
+def _draw_groups(structure: str, n_tasks: int, dim: int, rank: int, rng: np.random.Generator) -> Array:
+    """Draw theta (T, d) of tasks in k groups: of clusters, or of the proofs of the lower bounds."""
+    if structure == "clusters":
+        centres = unit_vectors(rank, dim, rng)[_groups(n_tasks, rank)]
+        return _rescaled(centres + CLUSTER_LENGTH * unit_vectors(n_tasks, dim, rng))
     if structure == "groups":
         return unit_vectors(rank, dim, rng)[_groups(n_tasks, rank)]
     if structure == "half-axes":

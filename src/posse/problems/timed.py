@@ -98,9 +98,15 @@ class LateTasks:
 
     @classmethod
     def draw(
-        cls, *, share: float = 0.5, join: int = 1000, n_arms: int = 5, **tasks: Unpack[TaskSettings]
+        cls,
+        *,
+        share: float = 0.5,
+        join: int = 1000,
+        waves: int = 1,
+        n_arms: int = 5,
+        **tasks: Unpack[TaskSettings],
     ) -> LateTasks:
-        """Draw a `GaussianProblem` whose last tasks join at one round; the others are there from the start.
+        """Draw a `GaussianProblem` whose last tasks join later; the others are there from the start.
 
         Parameters
         ----------
@@ -112,16 +118,27 @@ class LateTasks:
         share : float
             Of the tasks, how many are late: from 0 to 1, rounded to whole tasks.
         join : int
-            The round at which they join, counted from 0.
+            The round at which the first of them join, counted from 0.
+        waves : int
+            In how many groups they join, of equal size or nearly: at the rounds join, 2 join, 3 join, ...
         n_arms : int
             K.
         """
         check_number("`share` of LateTasks", share, 0.0, 1.0)
         check_integer("`join` of LateTasks", join, 0, MOST)
+        check_integer("`waves` of LateTasks", waves, 1, MOST)
         theta, noise_kind, _ = draw_tasks("LateTasks", **tasks)
         problem = GaussianProblem(theta=theta, n_arms=n_arms, noise_kind=noise_kind)
-        on_time = np.arange(problem.n_tasks) < problem.n_tasks - round(share * problem.n_tasks)
-        return cls(problem=problem, joins=np.where(on_time, 0, join))
+        n_late = round(share * problem.n_tasks)
+        joins = np.zeros(problem.n_tasks, dtype=np.intp)
+        joins[problem.n_tasks - n_late :] = join * (1 + np.arange(n_late) * waves // max(n_late, 1))
+        return cls(problem=problem, joins=joins)
+
+    @property
+    def worst_off(self) -> IntArray | None:
+        """The newcomers, (m,): all tasks but those that join first. None if all join at once."""
+        late = np.flatnonzero(self.joins > self.joins.min())
+        return late if late.size else None
 
     @property
     def n_tasks(self) -> int:

@@ -9,14 +9,19 @@ from posse.suite.comparison import (
     write_comparison,
 )
 from posse.suite.scenarios import SCENARIOS, Scenario
+from posse.suite.sharing import Watch, promise, worse_off, worst_off_regrets
 
 __all__ = [
     "SCENARIOS",
     "Scenario",
     "Suite",
+    "Watch",
     "compare",
     "compare_scenarios",
     "headlines",
+    "promise",
     "relative_regrets",
+    "worse_off",
+    "worst_off_regrets",
     "write_comparison",
 ]

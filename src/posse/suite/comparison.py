@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from posse.core.extras import extra
 from posse.core.files import write_atomically
@@ -21,6 +18,7 @@ from posse.lab.results import final_rounds, mean_and_ends
 from posse.lab.store import earlier_results
 from posse.numerics.checks import Array
 from posse.suite.scenarios import SCENARIOS, SHARED, Scenario
+from posse.suite.sharing import MEAN_LIMIT, WORST_LIMIT, paired_ratio, promise, worse_off, worst_off_regrets
 from posse.viz.chart import Lane, LaneRow
 
 with extra("lab"):
@@ -137,6 +135,10 @@ def write_comparison(
         summaries={scenario.name: headlines(scenario, data) for scenario in scenarios},
         policies={name: (look_of(name).label, look_of(name).summary) for name in in_order(data["policy"])},
         rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
+        shared=[name for name in in_order(data["policy"]) if family_of(name) == "posse"],
+        promise=promise(data),
+        broken=worse_off(data),
+        limits={"mean": MEAN_LIMIT, "worst": WORST_LIMIT},
         image=save_picture(picture, out / "comparison"),
         command=commands(scenarios, tables, out),
         minutes=minutes,
@@ -161,7 +163,9 @@ def commands(scenarios: Sequence[Scenario], tables: Mapping[str, pl.DataFrame], 
 
 
 def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return `relative_regrets` of some scenarios, under each other, with `group`, `scenario` and `title`.
+    """Return what is compared in each scenario, under each other, with `group`, `scenario` and `title`.
+
+    The other columns are those of `relative_regrets`, and beside them those of `worst_off_regrets`.
 
     Parameters
     ----------
@@ -170,7 +174,7 @@ def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.Dat
         The long table of each scenario, under the name of its experiment.
     """
     return pl.concat(
-        relative_regrets(tables[scenario.experiment.name]).select(
+        _side_by_side(tables[scenario.experiment.name], scenario).select(
             pl.lit(scenario.group).alias("group"),
             pl.lit(scenario.name).alias("scenario"),
             pl.lit(scenario.title).alias("title"),
@@ -178,6 +182,11 @@ def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.Dat
         )
         for scenario in scenarios
     )
+
+
+def _side_by_side(table: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
+    worst = worst_off_regrets(table, scenario.experiment)
+    return relative_regrets(table).join(worst, on="policy", how="left", maintain_order="left")
 
 
 def relative_regrets(table: pl.DataFrame) -> pl.DataFrame:
@@ -208,7 +217,7 @@ def relative_regrets(table: pl.DataFrame) -> pl.DataFrame:
         row: dict[str, Any] = {"policy": policy, "n_seeds": sample.size, "regret_per_task": mean}
         row |= {"ci_low": low, "ci_high": high}
         for kind, name in best.items():
-            ratio, low, high = (None, None, None) if name is None else _ratio(sample, samples[name])
+            ratio, low, high = (None, None, None) if name is None else paired_ratio(sample, samples[name])
             row |= {f"best_{kind}": name, f"to_{kind}": ratio, f"to_{kind}_low": low, f"to_{kind}_high": high}
         rows.append(row)
     words = ("policy", "best_independent", "best_oracle")
@@ -262,10 +271,3 @@ def _lane(row: Mapping[str, Any]) -> Lane:
 def _best(samples: Mapping[str, Array], family: str) -> str | None:
     members = [name for name in samples if family_of(name) == family]
     return min(members, key=lambda name: float(samples[name].mean()), default=None)
-
-
-def _ratio(sample: Array, reference: Array) -> tuple[float | None, float | None, float | None]:
-    if min(sample.min(), reference.min()) <= 0:
-        return None, None, None
-    mean, low, high = mean_and_ends(np.log(sample / reference))
-    return math.exp(mean), None if low is None else math.exp(low), None if high is None else math.exp(high)

@@ -12,6 +12,8 @@ from posse.lab.experiment import Experiment
 from posse.lab.registry import name_policies, problem_title
 
 HORIZON = 10_000
+# Where tasks are uneven: short enough that what is learned from others still matters.
+UNEVEN_HORIZON = 3000
 SHARED = ("shared-greedy", "shared-thompson", "shared-ucb")
 INDEPENDENT = ("independent-greedy", "independent-thompson", "independent-ucb")
 NO_ORACLE = (*SHARED, "mlingreedy", *INDEPENDENT)
@@ -98,6 +100,7 @@ def _scenario(
     group: str,
     problem: str,
     policies: tuple[str, ...] = FINITE,
+    horizon: int = HORIZON,
     **cell: Any,
 ) -> Scenario:
     experiment = Experiment(
@@ -105,7 +108,7 @@ def _scenario(
         problem=problem,
         cells=(cell,),
         policies=policies,
-        horizon=HORIZON,
+        horizon=horizon,
     )
     return Scenario(name=name, group=group, title=title, reason=reason, experiment=experiment)
 
@@ -119,6 +122,19 @@ def _hard(name: str, title: str, reason: str, *, policies: tuple[str, ...] = FIN
     sizes = {"dim": 20, "rank": 2, "n_tasks": 50}
     return _scenario(
         name, title, reason, group="contexts and time", problem=name, policies=policies, **sizes, **cell
+    )
+
+
+def _uneven(name: str, title: str, reason: str, *, problem: str = "", **cell: Any) -> Scenario:
+    sizes = {"dim": 20, "rank": 2, "n_tasks": 30, "n_arms": 5}
+    return _scenario(
+        name,
+        title,
+        reason,
+        group="where real data live",
+        problem=problem or name,
+        horizon=UNEVEN_HORIZON,
+        **{**sizes, **cell},
     )
 
 
@@ -243,6 +259,89 @@ _ALL = (
         "trap",
         "a trap for greedy play",
         "A good arm that was unlucky looks worse than the safe one, and greedy play never tries it again.",
+    ),
+    _uneven(
+        "unequal-noise",
+        "from quiet to loud",
+        "Standard deviations from 0.2 to 5: a quiet task knows itself, and must not be drowned by loud ones.",
+        quietest=0.2,
+        loudest=5.0,
+    ),
+    _uneven(
+        "unequal-unrelated",
+        "from quiet to loud, unrelated",
+        "The same noise and nothing in common, so that quiet tasks can only lose; MLinGreedy is told the "
+        "rank 2.",
+        problem="unequal-noise",
+        structure="unrelated",
+        quietest=0.2,
+        loudest=5.0,
+    ),
+    _uneven(
+        "own-units",
+        "each task in its own unit",
+        "Parameters and noise of each task have a factor of their own, from 0.1 to 10, as prices have.",
+        smallest=0.1,
+        largest=10.0,
+    ),
+    _uneven(
+        "intercept",
+        "with an intercept",
+        "The first feature is the constant 1, and tasks differ in it around 2: it decides nothing, and is to "
+        "be learned all the same.",
+        level=2.0,
+    ),
+    _uneven(
+        "clicks",
+        "rewards of 0 or 1",
+        "The noise depends on the mean, and the mean is linear only between 0 and 1.",
+        rate=0.5,
+        strength=0.5,
+    ),
+    _uneven(
+        "scaled-features",
+        "one feature in five is large",
+        "Every fifth feature is a thousand times as large as the others, as raw data have it.",
+        stretch=1000.0,
+    ),
+    _uneven(
+        "clusters",
+        "five tight clusters",
+        "The tasks of a cluster are nearly the same, and clusters have nothing in common.",
+        problem="gaussian",
+        rank=5,
+        structure="clusters",
+    ),
+    _uneven(
+        "half",
+        "half of them unrelated",
+        "One half shares a representation of rank 2, the other shares nothing with anyone.",
+        problem="gaussian",
+        structure="half",
+    ),
+    _uneven(
+        "giant",
+        "a giant among them",
+        "One unrelated task has parameters ten times as long, and pulls what is estimated from all.",
+        problem="gaussian",
+        structure="giant",
+    ),
+    _uneven(
+        "one-long",
+        "one task before all others",
+        "A single task plays from the start, and all others join at half time: what can one tell?",
+        problem="late",
+        share=0.97,
+        join=1500,
+    ),
+    _uneven(
+        "newcomers",
+        "newcomers in four waves",
+        "Six tasks play from the start, and six more join every 500 rounds: do newcomers start better?",
+        problem="late",
+        share=0.8,
+        join=500,
+        waves=4,
     ),
     _sphere("sphere-few", 10, "Exploring has a price in every round, and ten tasks have little to share."),
     _sphere(

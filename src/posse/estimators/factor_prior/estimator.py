@@ -10,16 +10,18 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
+from posse.core.posterior import MovingPosterior
 from posse.core.statistics import GramStatistics
-from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior.evidence import FactorModel
+from posse.estimators.factor_prior.learning import Known, Learned, learn_prior
 from posse.estimators.factor_prior.posterior import FactorPosterior
-from posse.estimators.factor_prior.ranks import learn_prior
-from posse.estimators.factor_prior.search import Found
 from posse.estimators.factor_prior.units import Units
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_choice, check_integer, check_number
 from posse.numerics.linalg import WIDE
+
+PLAIN = Units(0, 0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,11 +41,15 @@ class FactorEstimate(Estimate):
     spectrum : (k,)
         l, the prior variance along the columns of the basis, largest first.
     outside : float
-        tau, the prior variance along all other directions.
+        tau, the prior variance along all other directions; its mean, where features have units of their own.
     mean : (d,)
         mu, the prior mean.
     noise : float
-        s2, the noise variance of rewards.
+        s2, the noise variance of rewards of most tasks.
+    noises : (T,)
+        The noise variance of each task's rewards.
+    alone : (T,)
+        The probability that a task has nothing in common with the others; so far its estimate is its own.
     scales : (T,)
         q_t, how many times the prior variance of most tasks a task has: far above 1 if it is unlike them.
     evidence : float
@@ -57,6 +63,8 @@ class FactorEstimate(Estimate):
     scales: Array
     evidence: float
     model: FactorModel | None = field(default=None, repr=False)
+    noises: Array = field(default_factory=lambda: np.ones(0), repr=False)
+    alone: Array = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @property
     def rank(self) -> int:
@@ -65,11 +73,14 @@ class FactorEstimate(Estimate):
 
     @property
     def prior(self) -> GaussianPrior:
-        """What is known of a task that was never seen: N(mu, S), itself an estimator for new tasks."""
-        assert self.basis is not None
-        covariance = self.outside * np.eye(len(self.mean))
-        covariance += (self.basis * (self.spectrum - self.outside)) @ self.basis.T
-        return GaussianPrior(mean=self.mean, covariance=covariance, noise=self.noise)
+        """What is known of a task that was never seen, as one Gaussian: itself an estimator for new tasks.
+
+        Its covariance is S, and that of tasks that stand alone as far as there are some.
+        """
+        assert isinstance(self.posterior, MovingPosterior)
+        theta, root, deviation = self.posterior.newcomer().parts
+        covariance = deviation[0] ** 2 * (root[0] @ root[0].T)
+        return GaussianPrior(mean=theta[0], covariance=covariance, noise=float(deviation[0] ** 2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +107,13 @@ class FactorPrior:
         lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
     hard : bool
         Fix tau = 0 where there are shared directions: no task leaves them.
+    noise : "own" or "shared"
+        Whether each task's rewards have a noise variance of their own, learned with a prior across tasks,
+        or all have the same.
+    alone : bool
+        Whether a task may have nothing in common with the others. Its prior is then a mixture of the shared
+        one and one of its own, N(0, c_t I), weighed by how likely both make its rewards; and who stands alone
+        has no part in what the others share.
 
     Examples
     --------
@@ -122,6 +140,8 @@ class FactorPrior:
     mean: str = "zero"
     degrees: float = 3.0
     hard: bool = False
+    noise: str = "own"
+    alone: bool = True
 
     gives_covariance = True
 
@@ -131,6 +151,7 @@ class FactorPrior:
         else:
             check_integer("`rank` of FactorPrior", self.rank, 0)
         check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned"])
+        check_choice("`noise` of FactorPrior", self.noise, ["own", "shared"])
         if self.degrees != np.inf:
             check_number("`degrees` of FactorPrior", self.degrees, 0.0, open_low=True)
 
@@ -152,18 +173,23 @@ class FactorPrior:
         Tasks that were added since stand at the end of the statistics. With 256 features or more it takes
         a few steps and no more; the certificate says if they were enough.
         """
-        known = previous.model if isinstance(previous, FactorEstimate) else None
-        if known is not None:
-            n_new = statistics.n_tasks - len(known.log_scales)
-            if len(known.mean) != statistics.dim or n_new < 0:
-                raise ValueError(
-                    f"a refit must be to the same features, and tasks or more, {statistics.moment.shape}. "
-                    f"Got an estimate of {(len(known.log_scales), len(known.mean))}."
-                )
-            known = replace(known, log_scales=np.append(known.log_scales, np.zeros(n_new)))
-        return self._fit(statistics, known)
+        if not isinstance(previous, FactorEstimate) or previous.model is None:
+            return self._fit(statistics, None)
+        model, n_new = previous.model, statistics.n_tasks - len(previous.model.log_scales)
+        if len(model.mean) != statistics.dim or n_new < 0:
+            raise ValueError(
+                f"a refit must be to the same features, and tasks or more, {statistics.moment.shape}. "
+                f"Got an estimate of {(len(model.log_scales), len(model.mean))}."
+            )
+        known = Known(
+            replace(model, log_scales=np.append(model.log_scales, np.zeros(n_new))),
+            np.append(previous.noises / previous.noise, np.ones(n_new)),
+            np.append(previous.alone, np.zeros(n_new)),
+        )
+        assert isinstance(previous.posterior, FactorPosterior)
+        return self._fit(statistics, known, previous.posterior.units)
 
-    def _fit(self, statistics: GramStatistics, known: FactorModel | None) -> FactorEstimate:
+    def _fit(self, statistics: GramStatistics, known: Known | None, before: Units = PLAIN) -> FactorEstimate:
         n_tasks, dim = statistics.n_tasks, statistics.dim
         if not isinstance(self.rank, str):
             most = f"min(dim={dim}, n_tasks={n_tasks})"
@@ -174,16 +200,17 @@ class FactorPrior:
         units = Units.of(statistics)
         # with few features more threads than one only get in each other's way
         with _controller().limit(limits=1 if dim < WIDE else None):
-            evidence, found = learn_prior(
-                units.statistics_in(statistics), self, None if known is None else units.model_in(known)
-            )
-        if not found.converged and (known is None or dim < WIDE):
+            if known is not None:
+                known = replace(known, model=units.model_in(known.model, before))
+            learned = learn_prior(units.statistics_in(statistics), self, known)
+        found = learned.found
+        if not found.converged and known is None:  # a refit is one step of many, and its certificate tells
             warnings.warn(
                 f"FactorPrior did not converge: slope {found.slope:.1e} after {found.n_iter} steps.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return _estimate(evidence, found, units)
+        return _estimate(learned, units)
 
 
 @cache
@@ -192,25 +219,28 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _estimate(evidence: FactorEvidence, found: Found, units: Units) -> FactorEstimate:
-    model = found.model
-    solved = evidence.solve(model)
-    noise = evidence.noise(solved)
-    ratio = float(np.exp(model.log_ratio))
-    basis, strengths, _ = np.linalg.svd(model.factors, full_matrices=False)
-    posterior = FactorPosterior.of(evidence, model, solved, units)
+def _estimate(learned: Learned, units: Units) -> FactorEstimate:
+    evidence, found, solved = learned.evidence, learned.found, learned.solved
+    model, standing = found.model, learned.standing
+    noise, ratio = evidence.noise(solved), float(np.exp(model.log_ratio))
+    size = np.broadcast_to(units.size, evidence.dim)
+    basis, strengths, _ = np.linalg.svd(size[:, None] * model.factors, full_matrices=False)
+    outside = noise * ratio * float(np.mean(size**2))
+    posterior = FactorPosterior.of(learned, units)
     return FactorEstimate(
-        theta=units.size * evidence.means(model, solved),
+        theta=units.size * (evidence.means(model, solved) + standing.alone[:, None] * standing.shift),
         basis=basis,
         certificate=Certificate(found.deviance, found.slope, found.n_iter, found.converged),
         posterior=posterior,
-        spectrum=units.size**2 * noise * (strengths**2 + ratio),
-        outside=units.size**2 * noise * ratio,
+        spectrum=noise * strengths**2 + outside,
+        outside=outside,
         mean=units.size * model.mean,
         noise=float(np.ldexp(noise, 2 * units.rewards)),
+        noises=posterior.variances,
+        alone=standing.alone,
         scales=np.exp(model.log_scales),
         evidence=evidence.log_evidence(model, solved) - evidence.total * units.rewards * float(np.log(2.0)),
-        model=units.model_out(model),
+        model=model,
     )
 
 
@@ -226,6 +256,8 @@ def _nothing_learned(statistics: GramStatistics) -> FactorEstimate:
         outside=1.0,
         mean=np.zeros(dim),
         noise=1.0,
+        noises=np.ones(n_tasks),
+        alone=np.zeros(n_tasks),
         scales=np.ones(n_tasks),
         evidence=float(-0.5 * statistics.count.sum() * np.log(2 * np.pi)),
     )

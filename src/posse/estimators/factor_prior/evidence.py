@@ -10,8 +10,8 @@ from scipy.special import gammaln
 
 from posse.core.statistics import GramStatistics
 from posse.estimators.noise import PSEUDO_REWARDS, noise_variance
-from posse.numerics.checks import Array
-from posse.numerics.linalg import LARGEST_SMALL, MANY_SMALL, RANK_TOLERANCE, chunks
+from posse.numerics.checks import Array, BoolArray
+from posse.numerics.linalg import RANK_TOLERANCE, chunks, inverse_and_log_determinant
 
 # Eigenvalues of X'X that are negative by more than this share of the largest are not rounding.
 NEGATIVE = 1e-6
@@ -79,10 +79,10 @@ class Solved:
         How much of it the task's weights take up: q tr(M^-1 Y'h^2 Y).
     pull : (d, k)
         The sum of q Q h Y M^-1.
-    misfit : float
-        R, the sum of squares that is left: s2 times the Mahalanobis length of all rewards.
-    log_determinant : float
-        Of the covariance of all rewards, in units of s2.
+    misfits : (T,)
+        R_t, the sums of squares that are left: s2 times the Mahalanobis length of a task's rewards.
+    log_determinants : (T,)
+        Of the covariance of a task's rewards, in units of its noise.
     """
 
     weights: Array
@@ -92,8 +92,18 @@ class Solved:
     spread: Array
     taken: Array
     pull: Array
-    misfit: float
-    log_determinant: float
+    misfits: Array
+    log_determinants: Array
+
+    @property
+    def misfit(self) -> float:
+        """R, the sum of squares that is left of all tasks."""
+        return max(float(self.misfits.sum()), 0.0)
+
+    @property
+    def log_determinant(self) -> float:
+        """Of the covariance of all rewards, in units of their noise."""
+        return float(self.log_determinants.sum())
 
 
 class FactorEvidence:
@@ -107,13 +117,50 @@ class FactorEvidence:
 
     Directions in which no task has data drop out. Scales stand at their most likely values, and their
     density counts. Tasks are taken a chunk at a time, so that beside the eigenvectors memory is small.
+
+    Parameters
+    ----------
+    statistics : GramStatistics
+    noises : (T,), optional
+        v_t, by which the noise variance of a task, s2 v_t, differs from that of most: 1 for all by default.
+        G_t, b_t and y_t'y_t are divided by it, and are meant so throughout.
     """
 
-    def __init__(self, statistics: GramStatistics) -> None:
-        self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
+    def __init__(self, statistics: GramStatistics, noises: Array | None = None) -> None:
         self.statistics = statistics
+        self._decompose()
+        self._settle(np.ones(statistics.n_tasks) if noises is None else noises)
+
+    def _settle(self, noises: Array) -> None:
+        """Divide everything by the noise of tasks, (T,)."""
+        statistics, self.noises = self.statistics, noises
+        self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
         self.total = float(statistics.count.sum())
-        self.square = float(statistics.square.sum())
+        self.squares = statistics.square / noises
+        self.square = float(self.squares.sum())
+        self.values, self.moment = self._plain_values / noises[:, None], self._plain_moment / noises[:, None]
+
+    def with_noises(self, noises: Array) -> FactorEvidence:
+        """Return the evidence for other noises v_t, (T,); eigenvectors are shared."""
+        other = FactorEvidence.__new__(FactorEvidence)
+        other.statistics, other.vectors = self.statistics, self.vectors
+        other._plain_values, other._plain_moment = self._plain_values, self._plain_moment
+        other._settle(noises)
+        return other
+
+    def take(self, tasks: BoolArray) -> FactorEvidence:
+        """Return the evidence of some of the tasks, those where a mask (T,) is True."""
+        if tasks.all():
+            return self
+        other = FactorEvidence.__new__(FactorEvidence)
+        other.statistics, other.vectors = self.statistics.take(tasks), self.vectors[tasks]
+        other._plain_values, other._plain_moment = self._plain_values[tasks], self._plain_moment[tasks]
+        other._settle(self.noises[tasks])
+        return other
+
+    def _decompose(self) -> None:
+        statistics = self.statistics
+        self.n_tasks, self.dim = statistics.n_tasks, statistics.dim
         values, vectors = np.zeros((self.n_tasks, self.dim)), np.zeros(statistics.gram.shape)
         for tasks in chunks(self.n_tasks, self.dim):
             gram = statistics.gram[tasks]
@@ -130,8 +177,8 @@ class FactorEvidence:
         np.maximum(values, 0.0, out=values)
         seen = values > RANK_TOLERANCE * values.max(axis=1, keepdims=True)
         first = self.dim - max(1, int(seen.sum(axis=1).max()))
-        self.values, self.vectors = values[:, first:], vectors[:, :, first:]
-        self.moment = np.vecmat(statistics.moment, self.vectors)
+        self._plain_values, self.vectors = values[:, first:], vectors[:, :, first:]
+        self._plain_moment = np.vecmat(statistics.moment, self.vectors)
 
     @cached_property
     def unit(self) -> float:
@@ -146,7 +193,8 @@ class FactorEvidence:
     @cached_property
     def pooled(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of the mean of all G_t."""
-        values, vectors = np.linalg.eigh(self.statistics.gram.mean(axis=0))
+        mean = np.tensordot(1.0 / self.noises, self.statistics.gram, axes=1) / self.n_tasks
+        values, vectors = np.linalg.eigh(mean)
         return np.maximum(values, 0.0), vectors
 
     def start(self) -> FactorModel:
@@ -170,7 +218,7 @@ class FactorEvidence:
         weights, residual = np.empty((n_tasks, rank)), np.empty((n_tasks, dim))
         inner, inverse = np.empty((n_tasks, rank, rank)), np.empty((n_tasks, rank, rank))
         sums, taken, pull = np.empty(n_tasks), np.empty(n_tasks), np.zeros((rank, dim))
-        misfit, log_determinant = self.square, 0.0
+        misfits, log_determinants = self.squares.copy(), np.empty(n_tasks)
         turned, all_scales = np.ascontiguousarray(model.factors.T), np.exp(model.log_scales)
         shifted, identity = bool(model.mean.any()), np.eye(rank)
         for tasks in chunks(self.n_tasks, self.dim):
@@ -178,7 +226,7 @@ class FactorEvidence:
             scales = all_scales[tasks, None]
             if shifted:
                 mean = np.vecmat(model.mean, vectors)
-                misfit -= float(np.vdot(mean, 2.0 * moment - values * mean))
+                misfits[tasks] -= np.vecdot(mean, 2.0 * moment - values * mean)
                 moment = moment - values * mean
             ratio = np.exp(model.log_ratio) * scales
             gain = ratio * values
@@ -192,8 +240,8 @@ class FactorEvidence:
             )
             projected = np.matvec(factors, small)
             weights[tasks] = np.matvec(inverse[tasks], projected)
-            misfit -= float(np.vdot(ratio * moment, small) + np.vdot(scales * projected, weights[tasks]))
-            log_determinant += float(np.log1p(gain).sum() + log_inner.sum())
+            misfits[tasks] -= np.vecdot(ratio * moment, small) + np.vecdot(scales * projected, weights[tasks])
+            log_determinants[tasks] = np.log1p(gain).sum(axis=1) + log_inner
             sums[tasks] = spread.sum(axis=1)
             parts = np.empty((len(values), rank + 1, values.shape[1]))
             np.matmul(inverse[tasks], damped, out=parts[:, :rank])
@@ -202,9 +250,7 @@ class FactorEvidence:
             parts = parts @ vectors.mT
             residual[tasks] = parts[:, rank]
             pull += (scales[:, 0] @ parts.reshape(len(parts), -1)).reshape(rank + 1, dim)[:rank]
-        return Solved(
-            weights, residual, inner, inverse, sums, taken, pull.T, max(misfit, 0.0), log_determinant
-        )
+        return Solved(weights, residual, inner, inverse, sums, taken, pull.T, misfits, log_determinants)
 
     def noise(self, solved: Solved) -> float:
         """Return the likeliest noise variance."""
@@ -215,32 +261,35 @@ class FactorEvidence:
         """The noise variance of a perfect fit."""
         return float(noise_variance(np.zeros(1), np.array([self.square]), np.array([self.total]))[0])
 
-    def log_likelihood(self, solved: Solved) -> float:
-        """Return log p(y | q) at the likeliest noise variance."""
+    def log_likelihoods(self, solved: Solved) -> Array:
+        """Return log p(y_t | q_t) of every task at the likeliest noise variance, (T,)."""
         noise = self.noise(solved)
-        constant = self.total * np.log(2 * np.pi * noise)
-        return float(-0.5 * (constant + solved.misfit / noise + solved.log_determinant))
+        constants = self.statistics.count * np.log(2 * np.pi * noise * self.noises)
+        return np.asarray(-0.5 * (constants + solved.misfits / noise + solved.log_determinants))
 
-    def log_scale_density(self, model: FactorModel) -> float:
-        """Return the log density of all log q_t; 0 where tails are Gaussian."""
+    def log_scale_densities(self, model: FactorModel) -> Array:
+        """Return the log density of every task's log q_t, (T,); 0 where tails are Gaussian."""
         if not model.heavy:
-            return 0.0
+            return np.zeros(self.n_tasks)
         half = 0.5 * model.degrees
         exponents = half * (model.log_scales + np.exp(-model.log_scales))
-        return float(self.n_tasks * (half * np.log(half) - gammaln(half)) - exponents.sum())
+        return np.asarray(half * np.log(half) - gammaln(half) - exponents)
 
-    def log_evidence(self, model: FactorModel, solved: Solved | None = None) -> float:
-        """Return log p(y), with the scales integrated out by Laplace's method if tails are heavy."""
-        solved = self.solve(model) if solved is None else solved
-        value = self.log_likelihood(solved) + self.log_scale_density(model)
+    def log_evidences(self, model: FactorModel, solved: Solved) -> Array:
+        """Return log p(y_t) of every task, (T,), with heavy tails integrated out by Laplace's method."""
+        values = self.log_likelihoods(solved) + self.log_scale_densities(model)
         if model.heavy:
             above, below = (
                 self.deviance(replace(model, log_scales=model.log_scales + step))[1].log_scales
                 for step in (SCALE_STEP, -SCALE_STEP)
             )
             curvature = np.maximum((above - below) / (4.0 * SCALE_STEP), 1e-3)
-            value += 0.5 * float(np.log(2.0 * np.pi / curvature).sum())
-        return value
+            values += 0.5 * np.log(2.0 * np.pi / curvature)
+        return values
+
+    def log_evidence(self, model: FactorModel, solved: Solved | None = None) -> float:
+        """Return log p(y) of all tasks together, with heavy tails integrated out by Laplace's method."""
+        return float(self.log_evidences(model, self.solve(model) if solved is None else solved).sum())
 
     def deviance(self, model: FactorModel, solved: Solved | None = None) -> tuple[float, FactorModel]:
         """Return the function that fitting minimises, and its slope in the form of a model.
@@ -258,7 +307,7 @@ class FactorEvidence:
         by_ratio = outside - ratio * np.vecdot(solved.residual, solved.residual) / noise
         by_scale = by_ratio + inside - scales * np.vecdot(solved.weights, solved.weights) / noise
         if model.heavy:
-            value -= 2.0 * self.log_scale_density(model)
+            value -= 2.0 * float(self.log_scale_densities(model).sum())
             by_scale += model.degrees * (1.0 - np.exp(-model.log_scales))
         value += float(np.sum(model.factors**2)) / model.strength
         by_factor += 2.0 * model.factors / model.strength
@@ -296,53 +345,3 @@ class FactorEvidence:
         theta = np.exp(model.log_ratio) * scales * solved.residual
         theta += (scales * solved.weights) @ model.factors.T
         return np.asarray(model.mean + theta)
-
-    def information(self, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
-        """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
-
-        Equation (11), with its K_t pooled.
-
-        Half of the deviance's expected curvature is sum_t q K_t kron (q w w' / s2), where K_t is Q h Q' less
-        what the task's own weights take up, q Q h Y M^-1 Y'h Q'. Here Q h Q' stands at what the pooled
-        statistics would make of it, times the share of its trace outside of F that the weights leave.
-        """
-        shares = np.exp(2.0 * model.log_scales) * self._left(model, solved) / self.noise(solved)
-        between = (shares[:, None] * solved.weights).T @ solved.weights
-        values, _ = self.pooled
-        return values / (1.0 + np.exp(model.log_ratio) * values), np.asarray(between)
-
-    def _left(self, model: FactorModel, solved: Solved) -> Array:
-        """Return how much of each task's information outside of F its weights leave, from 0 to 1, (T,)."""
-        per_length = np.linalg.pinv(model.factors.T @ model.factors)
-        outside = solved.spread - np.sum(solved.inner * per_length, axis=(1, 2))
-        inside = np.sum((solved.inner @ solved.inverse) * per_length, axis=(1, 2))
-        left = solved.spread - solved.taken - inside
-        share = np.divide(left, outside, out=np.zeros_like(left), where=outside > 0)
-        return np.asarray(np.clip(share, 0.0, 1.0))
-
-
-def inverse_and_log_determinant(matrices: Array) -> tuple[Array, Array]:
-    """Return the inverses (n, k, k) and log determinants (n,) of positive definite matrices (n, k, k).
-
-    For many of small size Gauss-Jordan steps on all at once are faster than a LAPACK call for each.
-
-    Examples
-    --------
-    >>> inverse, log_determinant = inverse_and_log_determinant(np.array([[[4.0, 0.0], [0.0, 0.5]]]))
-    >>> inverse
-    array([[[0.25, 0.  ],
-            [0.  , 2.  ]]])
-    >>> np.exp(log_determinant)
-    array([2.])
-    """
-    rank = matrices.shape[-1]
-    if rank > LARGEST_SMALL or len(matrices) < MANY_SMALL:
-        return np.asarray(np.linalg.inv(matrices)), np.asarray(np.linalg.slogdet(matrices)[1])
-    swept, pivots = matrices.transpose(1, 2, 0).copy(), np.empty((rank, len(matrices)))
-    for j in range(rank):
-        pivots[j] = swept[j, j]
-        row = swept[j] / pivots[j]
-        swept -= row[:, None] * swept[j]
-        swept[j] = swept[:, j] = row
-        swept[j, j] = -1.0 / pivots[j]
-    return np.ascontiguousarray(0.0 - swept.transpose(2, 0, 1)), np.log(pivots).sum(axis=0)

@@ -15,6 +15,7 @@ from posse.estimators.factor_prior.search import (
     STEP_GAIN,
     Found,
     add_directions,
+    count_directions,
     maximise_evidence,
 )
 from posse.numerics.linalg import WIDE
@@ -26,38 +27,17 @@ if TYPE_CHECKING:
 PATIENCE = 2
 # What a parameter of a further direction costs in evidence, if one of the first costs 1.
 FURTHER_PRICE = 0.8
+# Parameters of directions count as no more than this share of the numbers that tasks tell about themselves.
+LARGEST_SHARE = 0.95
 # While ranks are compared, climbing ends where a step gains less than this, and after this many steps.
 ROUGH_GAIN, ROUGH_STEPS = 1e-3, 80
 # Before the data, an entry of F has this many times the variance that a direction has in a model of none
 # shared: wide enough not to matter, except along features that hardly ever vary.
-STRENGTH = 10.0
+STRENGTH = 1.0
 # With wide features a step takes long: a refit takes no more than these, and the next goes on from there.
 WIDE_STEPS = 12
-# A prior is learned from so many tasks, and from there for all. A step then ends the climb if it gains
-# less than this for each task.
+# From so many tasks on, a step ends the climb if it gains less than this for each task.
 MANY, GAIN_PER_TASK = 4096, 1e-8
-
-
-def learn_prior(
-    statistics: GramStatistics, settings: FactorPrior, known: FactorModel | None
-) -> tuple[FactorEvidence, Found]:
-    """Return the likeliest model, starting from one that is known if there is one.
-
-    Of very many tasks some choose the rank and where to climb, and then all of them climb together: what
-    some thousand tasks cannot tell apart hardly changes what any of them is estimated to be.
-    """
-    if statistics.n_tasks <= MANY:
-        evidence = FactorEvidence(statistics)
-        return evidence, RankSearch(evidence, settings, known).run()
-    some = spaced_tasks(statistics, MANY)
-    scales = np.zeros(statistics.n_tasks) if known is None else known.log_scales.copy()
-    if known is not None:
-        known = replace(known, log_scales=scales[some])
-    first = RankSearch(FactorEvidence(statistics.take(some)), settings, known).run()
-    scales[some] = first.model.log_scales
-    evidence = FactorEvidence(statistics)
-    found = RankSearch(evidence, settings, known).follow(replace(first.model, log_scales=scales))
-    return evidence, replace(found, n_iter=first.n_iter + found.n_iter)
 
 
 def spaced_tasks(statistics: GramStatistics, n: int) -> NDArray[np.intp]:
@@ -71,7 +51,7 @@ def spaced_tasks(statistics: GramStatistics, n: int) -> NDArray[np.intp]:
 
 
 def largest_rank(n_tasks: int, dim: int) -> int:
-    """Return how many shared directions "auto" considers: T / 2, or fewer if features outnumber tasks.
+    """Return how many shared directions "auto" considers: T - 1, or fewer if features outnumber tasks.
 
     In d dimensions chance makes T vectors look alike by sqrt(d / T). Where that is above 2, the bound is
     T / sqrt(d / T).
@@ -79,9 +59,10 @@ def largest_rank(n_tasks: int, dim: int) -> int:
     Examples
     --------
     >>> [largest_rank(n_tasks, dim) for n_tasks, dim in ((1, 20), (10, 20), (10, 784), (1000, 20))]
-    [0, 5, 1, 20]
+    [0, 9, 1, 20]
     """
-    return min(dim, int(n_tasks / max(2.0, np.sqrt(dim / n_tasks))))
+    likeness = np.sqrt(dim / n_tasks)
+    return min(dim, n_tasks - 1 if likeness <= 2.0 else int(n_tasks / likeness))
 
 
 class RankSearch:
@@ -89,7 +70,7 @@ class RankSearch:
 
     def __init__(self, evidence: FactorEvidence, settings: FactorPrior, known: FactorModel | None) -> None:
         self.evidence, self.settings, self.known = evidence, settings, known
-        self.strength = np.inf
+        self.strength = self.told = np.inf
         self.found: dict[int, Found] = {}
         self.scores: dict[int, float] = {}
 
@@ -98,6 +79,8 @@ class RankSearch:
         rank = self.settings.rank if self.evidence.n_tasks > 1 else 0
         self.unshared = self._climb(self._suited(self.evidence.start()), rough=True)
         self.strength = self._expected_strength()
+        solved = self.evidence.solve(self.unshared.model)
+        self.told = float(self.evidence.freedom(self.unshared.model, solved).sum())
         if isinstance(rank, str):
             return self._climb(self._best().model)
         if self.known is not None and self.known.rank == rank:
@@ -125,12 +108,15 @@ class RankSearch:
         """Return what the free parameters of so many directions cost.
 
         F has d k - k (k - 1) / 2 up to a rotation, and one more per direction makes it earn its place. The
-        first direction, which says that tasks are related at all, pays one for each; the others less.
+        first direction, which says that tasks are related at all, pays one for each; the others less. All
+        cost more where they are many beside the numbers that tasks tell about themselves.
         """
         dim = self.evidence.dim
         free = dim * rank - rank * (rank - 1) // 2 + rank
         first = min(free, dim + 1)
-        return first + FURTHER_PRICE * (free - first)
+        share = min(free / max(self.told, 1.0), LARGEST_SHARE)
+        dearer = np.sqrt(-np.log1p(-share) / share) if share > 0.0 else 1.0
+        return float(dearer * (first + FURTHER_PRICE * (free - first)))
 
     def _best(self) -> Found:
         """Search upwards from no shared direction, or both ways from the rank that is known."""
@@ -141,7 +127,21 @@ class RankSearch:
             self._consider(self.known)
             self._try(range(start - 1, 0, -1), patience=1)
         self._try(range(start + 1, most + 1), patience=1 if start else PATIENCE)
+        if self.known is None:
+            self._leap(most)
         return self.found[self._best_rank()]
+
+    def _leap(self, most: int) -> None:
+        """Try the rank that the tasks' residuals under no shared direction ask for, and its neighbours.
+
+        Directions may pay together where none of the first few pays alone.
+        """
+        asked = min(count_directions(self.evidence, self.unshared.model), most)
+        if asked == 0 or asked in self.found:
+            return
+        self._consider(add_directions(self.evidence, self.unshared.model, asked))
+        self._try(range(asked - 1, max(self.found.keys() - {asked}, default=0), -1), patience=1)
+        self._try(range(asked + 1, most + 1), patience=1)
 
     def _best_rank(self) -> int:
         return max(self.scores, key=self.scores.__getitem__)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior.information import information
 from posse.numerics.checks import Array
 from posse.numerics.compiled import loading
 
@@ -66,12 +67,13 @@ def maximise_evidence(
             return Found(model, before, 0.0, 0, True)
         steps = min(STEPS_PER_STAGE, most_steps - n_iter)
         objective = _Objective(coordinates, goal)
+        bounds = coordinates.bounds() / objective.unit
         result = minimize(
             objective,
             np.zeros(coordinates.size),
             jac=True,
             method="L-BFGS-B",
-            bounds=coordinates.bounds() / objective.unit,
+            bounds=bounds,
             callback=objective.give_up if np.isfinite(goal) else None,
             options={
                 "maxiter": steps,
@@ -82,9 +84,15 @@ def maximise_evidence(
         )
         n_iter += int(result.nit)
         model, slope = coordinates.model(objective.unit * result.x), result.jac / objective.unit
+        slope = _projected(slope, objective.unit * result.x, objective.unit * bounds)
         hopeless = objective.hopeless
         converged = not hopeless and bool(result.nit < steps or before - result.fun < STAGE_GAIN)
     return Found(model, float(result.fun), float(np.abs(slope).max()), n_iter, converged)
+
+
+def _projected(slope: Array, point: Array, bounds: Array) -> Array:
+    """Return how far a step down the slope (n,) leads from a point (n,) within its intervals (n, 2)."""
+    return np.asarray(point - np.clip(point - slope, *bounds.T))
 
 
 class _Objective:
@@ -121,17 +129,41 @@ def add_directions(evidence: FactorEvidence, model: FactorModel, n: int) -> Fact
     Where all tasks have the same statistics X'X = h I this is the closed form of probabilistic principal
     components.
     """
-    solved = evidence.solve(model)
-    whitened = np.exp(0.5 * model.log_scales)[:, None] * solved.residual
-    _, lengths, directions = np.linalg.svd(whitened, full_matrices=False)
-    information = max(float(solved.spread.mean() / evidence.values.shape[1]), np.finfo(float).tiny)
-    excess = lengths[:n] ** 2 / (evidence.n_tasks * evidence.noise(solved) * information) - 1.0
-    strengths = np.sqrt(np.maximum(excess, 0.05) / information)
+    excess, directions, information = _unexplained(evidence, model)
+    strengths = np.sqrt(np.maximum(excess[:n], 0.05) / information)
     candidates = (
         replace(model, factors=np.hstack([model.factors, share * strengths * directions[:n].T]))
         for share in SHARES
     )
     return min(candidates, key=lambda candidate: evidence.deviance(candidate)[0])
+
+
+def count_directions(evidence: FactorEvidence, model: FactorModel) -> int:
+    """Return in how many directions what a model leaves unexplained agrees more than by chance.
+
+    T vectors in d dimensions agree by chance up to (1 + sqrt(d / T))^2 (Marchenko and Pastur).
+    """
+    excess, _, _ = _unexplained(evidence, model)
+    return int(np.count_nonzero(excess + 1.0 > (1.0 + np.sqrt(evidence.dim / evidence.n_tasks)) ** 2))
+
+
+def _unexplained(evidence: FactorEvidence, model: FactorModel) -> tuple[Array, Array, float]:
+    """Return how much more residuals agree in some directions than noise does, the directions, and a unit.
+
+    Returns
+    -------
+    excess : (m,)
+        Largest first; 0 is what noise and the model's own variance make.
+    directions : (m, d)
+    information : float
+        What a task's data tell on average about one direction.
+    """
+    solved = evidence.solve(model)
+    whitened = np.exp(0.5 * model.log_scales)[:, None] * solved.residual
+    _, lengths, directions = np.linalg.svd(whitened, full_matrices=False)
+    information = max(float(solved.spread.mean() / evidence.values.shape[1]), np.finfo(float).tiny)
+    excess = lengths**2 / (evidence.n_tasks * evidence.noise(solved) * information) - 1.0
+    return excess, directions, information
 
 
 class _Coordinates:
@@ -149,7 +181,7 @@ class _Coordinates:
         solved = evidence.solve(model)
         noise = evidence.noise(solved)
         self.inside = strengths[:, None] / np.sqrt(2.0 * n_tasks)
-        along, between = evidence.information(model, solved)
+        along, between = information(evidence, model, solved)
         amounts, self.mix = np.linalg.eigh(between)
         self.axes = evidence.pooled[1]
         self.outside = 1.0 / np.sqrt(2.0 * (np.outer(along, amounts) + 1.0 / model.strength))

@@ -1,0 +1,180 @@
+"""Learn a factor prior, the noise of each task and which tasks stand alone, in turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from posse.core.statistics import GramStatistics
+from posse.estimators.factor_prior.alone import APART, Standing
+from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel, Solved
+from posse.estimators.factor_prior.ranks import MANY, RankSearch, spaced_tasks
+from posse.estimators.factor_prior.search import Found
+from posse.numerics.checks import Array, BoolArray
+
+if TYPE_CHECKING:
+    from posse.estimators.factor_prior.estimator import FactorPrior
+
+# Turns end after so many, or where logarithms of noises move by less than this on average and nobody moves.
+MOST_TURNS, LATER_TURNS, STILL = 4, 1, 0.02
+# Scales that a task outside of the prior is tried with, as logarithms.
+SCALES = np.linspace(-3.0, 9.0, 25)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What an earlier fit found, to start from.
+
+    Attributes
+    ----------
+    model : FactorModel
+    noises : (T,)
+        v_t, the noise variance of each task in units of that of most.
+    alone : (T,)
+        The probability that a task stands alone.
+    """
+
+    model: FactorModel
+    noises: Array
+    alone: Array
+
+    def take(self, tasks: BoolArray) -> Known:
+        """Return what is known of some tasks."""
+        model = replace(self.model, log_scales=self.model.log_scales[tasks])
+        return Known(model, self.noises[tasks], self.alone[tasks])
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A prior and how tasks stand to it.
+
+    Attributes
+    ----------
+    evidence : FactorEvidence
+        Of all tasks, in their noises.
+    found : Found
+        The model of all tasks, and how it was reached.
+    solved : Solved
+        All tasks under it.
+    standing : Standing
+    """
+
+    evidence: FactorEvidence
+    found: Found
+    solved: Solved
+    standing: Standing
+
+    @property
+    def known(self) -> Known:
+        """What a later fit can start from."""
+        return Known(self.found.model, self.evidence.noises, self.standing.alone)
+
+
+def learn_prior(statistics: GramStatistics, settings: FactorPrior, known: Known | None) -> Learned:
+    """Return the likeliest prior, starting from one that is known if there is one.
+
+    Of very many tasks some choose the rank and where to climb, and then all of them climb together: what
+    some thousand tasks cannot tell apart hardly changes what any of them is estimated to be.
+    """
+    turns = Turns(settings)
+    if statistics.n_tasks <= MANY:
+        return turns.run(FactorEvidence(statistics), known)
+    some = np.zeros(statistics.n_tasks, dtype=np.bool_)
+    some[spaced_tasks(statistics, MANY)] = True
+    first = turns.run(FactorEvidence(statistics.take(some)), None if known is None else known.take(some))
+    scales = np.zeros(statistics.n_tasks) if known is None else known.model.log_scales.copy()
+    scales[some] = first.found.model.log_scales
+    return turns.follow(FactorEvidence(statistics), first, replace(first.found.model, log_scales=scales))
+
+
+class Turns:
+    """Turns of learning: the prior given noises and who shares it, then noises and who shares it."""
+
+    def __init__(self, settings: FactorPrior) -> None:
+        self.settings = settings
+        self.usual = 1.0
+
+    def run(self, evidence: FactorEvidence, known: Known | None) -> Learned:
+        """Return what turns lead to from what is known, or from nothing."""
+        members, model = np.ones(evidence.n_tasks, dtype=np.bool_), None
+        if known is None:
+            evidence = self._first_noises(evidence)
+        else:
+            evidence, model = evidence.with_noises(known.noises), known.model
+            members = self._members(evidence, known.alone)
+        for turn in range(MOST_TURNS if known is None else LATER_TURNS):
+            learned = self._turn(evidence, members, model)
+            moved = float(np.abs(np.log(learned.evidence.noises / evidence.noises)).mean())
+            still = moved < STILL and bool((self._members(evidence, learned.standing.alone) == members).all())
+            if still or turn == MOST_TURNS - 1:
+                break
+            evidence, model = learned.evidence, learned.found.model
+            members = self._members(evidence, learned.standing.alone)
+        return learned
+
+    def follow(self, evidence: FactorEvidence, first: Learned, model: FactorModel) -> Learned:
+        """Return what all tasks make of the model that some of them have found."""
+        members = np.ones(evidence.n_tasks, dtype=np.bool_)
+        evidence = self._weighed(evidence, model, members)[0]
+        found = RankSearch(evidence, self.settings, model).follow(model)
+        return self._settled(evidence, replace(found, n_iter=first.found.n_iter + found.n_iter), members)
+
+    def _first_noises(self, evidence: FactorEvidence) -> FactorEvidence:
+        """Return the evidence in the noises that tasks have if they share no direction."""
+        if self.settings.noise == "shared":
+            return evidence
+        everybody = np.ones(evidence.n_tasks, dtype=np.bool_)
+        for _ in range(MOST_TURNS):
+            model = RankSearch(evidence, replace(self.settings, rank=0), None).run().model
+            before, evidence = evidence, self._weighed(evidence, model, everybody)[0]
+            if float(np.abs(np.log(evidence.noises / before.noises)).mean()) < STILL:
+                break
+        return evidence
+
+    def _turn(self, evidence: FactorEvidence, members: BoolArray, known: FactorModel | None) -> Learned:
+        """Learn the prior of the members, then noises and who shares it of all tasks."""
+        own = None if known is None else replace(known, log_scales=known.log_scales[members])
+        search = RankSearch(evidence.take(members), self.settings, own)
+        found = search.run()
+        self.usual = float(np.exp(search.unshared.model.log_ratio))
+        scales = np.zeros(evidence.n_tasks)
+        scales[members] = found.model.log_scales
+        if found.model.heavy and not members.all():
+            scales[~members] = likeliest_scales(evidence.take(~members), found.model)
+        found = replace(found, model=replace(found.model, log_scales=scales))
+        return self._settled(evidence, found, members)
+
+    def _settled(self, evidence: FactorEvidence, found: Found, members: BoolArray) -> Learned:
+        evidence, standing = self._weighed(evidence, found.model, members)
+        return Learned(evidence, found, evidence.solve(found.model), standing)
+
+    def _weighed(
+        self, evidence: FactorEvidence, model: FactorModel, members: BoolArray
+    ) -> tuple[FactorEvidence, Standing]:
+        """Return the evidence in noises that a model of some members leaves, and who stands alone."""
+        solved = evidence.solve(model)
+        if self.settings.alone:
+            standing = Standing.of(evidence, model, solved, members, self.usual)
+        else:
+            standing = Standing.together(evidence.n_tasks, evidence.dim)
+        if self.settings.noise == "shared":
+            return evidence, standing
+        found = standing.variances(evidence, model, solved)
+        return evidence.with_noises(found.variances / found.usual), standing
+
+    def _members(self, evidence: FactorEvidence, alone: Array) -> BoolArray:
+        """Return whose prior is learned together, (T,): all, if fewer than two with data would be left."""
+        members = np.asarray(alone < APART)
+        played = members & (evidence.statistics.count > 0)
+        return members if played.sum() > 1 else np.ones_like(members)
+
+
+def likeliest_scales(evidence: FactorEvidence, model: FactorModel) -> Array:
+    """Return log q_t of tasks that a model was not learned from, (T,), each the likeliest of a list."""
+    values = []
+    for scale in SCALES:
+        tried = replace(model, log_scales=np.full(evidence.n_tasks, scale))
+        values.append(evidence.log_likelihoods(evidence.solve(tried)) + evidence.log_scale_densities(tried))
+    return np.asarray(SCALES[np.argmax(values, axis=0)])
