@@ -15,6 +15,7 @@ from posse.estimators import FactorEstimate
 from posse.estimators.factor_prior import ranks
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
 from posse.estimators.factor_prior.information import information
+from posse.estimators.factor_prior.posterior import FactorPosterior
 from posse.estimators.factor_prior.ranks import RankSearch
 from posse.estimators.factor_prior.search import Found
 from posse.estimators.moments import largest_sine
@@ -24,8 +25,8 @@ from posse.numerics.random import haar_basis, unit_vectors
 pytestmark = pytest.mark.filterwarnings("ignore::posse.core.errors.NoDataWarning")
 
 GAUSSIAN = np.inf
-# one noise for all, and nobody stands alone: the model whose evidence has a closed form
-PLAIN: dict[str, Any] = {"noise": "shared", "alone": False}
+# one noise for all, nobody stands alone, and the likeliest prior: the model whose evidence has a closed form
+PLAIN: dict[str, Any] = {"noise": "shared", "alone": False, "sweeps": 0}
 
 
 def shared_prior(estimate: FactorEstimate) -> GaussianPrior:
@@ -354,12 +355,17 @@ def test_tasks_without_data_get_the_prior() -> None:
     x, y, _ = draw()
     weights = np.ones(y.shape)
     weights[:, 3] = 0
-    estimate = FactorPrior(rank=2, mean="learned").fit(GramStatistics.of(x, y, weights))
+    prior = FactorPrior(rank=2, mean="learned", sweeps=0)
+    estimate = prior.fit(GramStatistics.of(x, y, weights))
     assert_allclose(estimate.theta[3], estimate.mean, atol=1e-12)
-    assert_allclose(estimate.covariance[3], estimate.prior.covariance, rtol=0.02, atol=1e-3)
+    posterior = estimate.posterior
+    assert isinstance(posterior, FactorPosterior)
+    _, root, deviation = posterior.newcomer().parts
+    assert_allclose(estimate.covariance[3], deviation[0] ** 2 * root[0] @ root[0].T, rtol=1e-8)
+    assert_allclose(estimate.prior.fit(GramStatistics.zeros(1, 5)).theta[0], estimate.mean, atol=1e-12)
     assert_allclose(estimate.scales[3], 1.0, rtol=1e-3)
     others = GramStatistics.of(x, y).take(np.arange(12) != 3)
-    alone = FactorPrior(rank=2, mean="learned").fit(others)
+    alone = prior.fit(others)
     assert_allclose(np.delete(estimate.theta, 3, axis=0), alone.theta, atol=0.02)
 
 

@@ -46,6 +46,7 @@ from posse.core.estimate import Estimate
 from posse.core.posterior import Beliefs
 from posse.core.protocols import Policy
 from posse.estimators import FactorEstimate
+from posse.estimators.factor_prior.posterior import FactorPosterior
 from posse.numerics.checks import Array
 
 N_TASKS, DIM = 5, 4
@@ -293,8 +294,10 @@ def test_a_new_task_starts_from_the_prior() -> None:
     (number,) = learner.add(1)
     estimate = learner.state.estimate
     assert isinstance(estimate, FactorEstimate)
-    assert_allclose(learner.beliefs.theta[number], estimate.prior.mean, atol=1e-12)
-    assert_allclose(covariance_of(learner.beliefs)[number], estimate.prior.covariance, atol=1e-10)
+    assert isinstance(estimate.posterior, FactorPosterior)
+    assert_allclose(learner.beliefs.theta[number], estimate.mean, atol=1e-12)
+    expected = covariance_of(estimate.posterior.newcomer())[0]
+    assert_allclose(covariance_of(learner.beliefs)[number], expected, atol=1e-10)
     more = learner.add(40)
     assert (more[0], learner.n_tasks) == (6, 46)
     learner.observe([45], [[1.0, 0.0, 0.0, 0.0]], [3.0])
@@ -560,16 +563,10 @@ def test_a_newcomer_is_a_task_without_data(policy: Any, size: float) -> None:
     learner.observe(tasks, size * x, y)  # the last task has none
     learner.update()
     learner.add(1)
-    for row in range(2):  # alike from the start, and after a reward
+    for _ in range(2):  # alike from the start, and after a reward
         beliefs = learner.beliefs
-        if isinstance(policy, SharedGreedy) and row == 0:
-            prior = learner.state.estimate.prior
-            assert_allclose(covariance_of(beliefs)[4], prior.covariance, rtol=1e-6)
-        else:
-            assert_allclose(beliefs.theta[4], beliefs.theta[3], rtol=1e-6, atol=1e-12 / size)
-            assert_allclose(covariance_of(beliefs)[4], covariance_of(beliefs)[3], rtol=1e-6, atol=1e-12)
-        if isinstance(policy, SharedGreedy):
-            break  # what is unsure about the prior itself is counted for its own tasks alone
+        assert_allclose(beliefs.theta[4], beliefs.theta[3], rtol=1e-6, atol=1e-12 / size)
+        assert_allclose(covariance_of(beliefs)[4], covariance_of(beliefs)[3], rtol=1e-6, atol=1e-12)
         learner.observe([3, 4], size * x[[0, 0]], [1.0, 1.0])
 
 
@@ -590,9 +587,9 @@ def test_tasks_that_are_added_during_an_update_start_from_what_it_finds() -> Non
     job = learner.begin()
     (number,) = learner.add(1)
     learner.adopt(job.run())
-    prior = learner.state.estimate.prior
-    assert_allclose(covariance_of(learner.beliefs)[number], prior.covariance, atol=1e-10)
-    assert np.abs(prior.covariance - np.eye(DIM)).max() > 0.1
+    expected = covariance_of(learner.state.estimate.posterior.newcomer())[0]
+    assert_allclose(covariance_of(learner.beliefs)[number], expected, atol=1e-10)
+    assert np.abs(expected - np.eye(DIM)).max() > 0.1
 
 
 @pytest.mark.parametrize("memory", [0.8, Fading(0.8, by="clock")])

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
         MethodOfMoments as MethodOfMoments,
     )
     from posse.estimators import (
+        MixturePrior as MixturePrior,
+    )
+    from posse.estimators import (
         OracleBasis as OracleBasis,
     )
     from posse.estimators import (
@@ -179,6 +182,7 @@ _HOMES = {
     "GaussianPrior": "posse.estimators",
     "LowRank": "posse.estimators",
     "MethodOfMoments": "posse.estimators",
+    "MixturePrior": "posse.estimators",
     "OracleBasis": "posse.estimators",
     "PairedMoments": "posse.estimators",
     "Ridge": "posse.estimators",
@@ -248,6 +252,7 @@ __all__ = [
     "LowRank",
     "MLinGreedy",
     "MethodOfMoments",
+    "MixturePrior",
     "NaiveGreedy",
     "OracleBasis",
     "OracleCommit",

@@ -5,6 +5,7 @@ from posse.core.protocols import Estimator, Refits
 from posse.estimators.factor_prior import FactorEstimate, FactorPrior
 from posse.estimators.gaussian_prior import GaussianPrior
 from posse.estimators.low_rank import LowRank
+from posse.estimators.mixture_prior import MixturePrior
 from posse.estimators.moments import (
     MethodOfMoments,
     MomentStatistics,
@@ -24,6 +25,7 @@ __all__ = [
     "GaussianPrior",
     "LowRank",
     "MethodOfMoments",
+    "MixturePrior",
     "MomentStatistics",
     "OracleBasis",
     "PairedMoments",

@@ -16,8 +16,10 @@ from posse.numerics.checks import Array, BoolArray
 # and their weights: those of a logarithm with Cauchy's distribution of this width.
 STRENGTHS = np.logspace(-4, 4, 33)
 WIDTH = 1.5
+BEFORE = 1.0 / (1.0 + (np.log(STRENGTHS) / WIDTH) ** 2)
+BEFORE /= BEFORE.sum()
 # Before the data so many tasks were seen to share, and so many to stand alone.
-SHARED_BEFORE, ALONE_BEFORE = 2.0, 6.0
+SHARED_BEFORE, ALONE_BEFORE = 1.0, 3.0
 # The share of tasks that stand alone is found by so many steps.
 SHARE_STEPS = 30
 # Noise has at least this share of the mean square of a task's rewards.
@@ -35,7 +37,7 @@ class OwnPriors:
     log_evidences : (T,)
         log p(y_t), averaged over c_t.
     strengths : (T,)
-        c_t: the exponential of its mean logarithm, given the rewards.
+        c_t: its root is the mean of roots, given the rewards, so that widths are right on average.
     means : (T, d)
         Posterior means.
     """
@@ -51,8 +53,7 @@ class OwnPriors:
         moment = evidence.moment - evidence.values * along
         squares = evidence.squares - np.vecdot(along, evidence.moment + moment)
         offsets = np.log(STRENGTHS)
-        weights = -np.log1p((offsets / WIDTH) ** 2)
-        weights -= logsumexp(weights)
+        weights = np.log(BEFORE)
         values = np.empty((evidence.n_tasks, len(offsets)))
         for place, offset in enumerate(offsets):
             gain = usual * np.exp(offset) * evidence.values
@@ -62,7 +63,7 @@ class OwnPriors:
         likely = weights - 0.5 * (constants[:, None] + values)
         log_evidences = logsumexp(likely, axis=1)
         chances = np.exp(likely - log_evidences[:, None])
-        strengths = usual * np.exp(chances @ offsets)
+        strengths = usual * (chances @ np.sqrt(STRENGTHS)) ** 2
         damped = strengths[:, None] * moment / (1.0 + strengths[:, None] * evidence.values)
         return cls(np.asarray(log_evidences), strengths, mean + np.matvec(evidence.vectors, damped))
 
@@ -146,7 +147,7 @@ def stand_alone(log_odds: Array) -> tuple[Array, float]:
     --------
     >>> alone, share = stand_alone(np.array([-9.0, -9.0, -9.0, 9.0]))
     >>> alone.round(2), round(share, 2)
-    (array([0., 0., 0., 1.]), 0.58)
+    (array([0., 0., 0., 1.]), 0.5)
     """
     before = ALONE_BEFORE + SHARED_BEFORE
     share = ALONE_BEFORE / before

@@ -10,13 +10,14 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
-from posse.core.posterior import MovingPosterior
 from posse.core.statistics import GramStatistics
 from posse.estimators.factor_prior.evidence import FactorModel
 from posse.estimators.factor_prior.learning import Known, Learned, learn_prior
 from posse.estimators.factor_prior.posterior import FactorPosterior
+from posse.estimators.factor_prior.sampling import averaged_moments
 from posse.estimators.factor_prior.units import Units
 from posse.estimators.gaussian_prior import GaussianPrior
+from posse.estimators.mixture_prior import MixturePrior
 from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_choice, check_integer, check_number
 from posse.numerics.linalg import WIDE
@@ -72,15 +73,16 @@ class FactorEstimate(Estimate):
         return len(self.spectrum)
 
     @property
-    def prior(self) -> GaussianPrior:
-        """What is known of a task that was never seen, as one Gaussian: itself an estimator for new tasks.
+    def prior(self) -> MixturePrior | GaussianPrior:
+        """What is known of a task that was never seen: itself an estimator, for new tasks.
 
-        Its covariance is S, and that of tasks that stand alone as far as there are some.
+        A new task may lie in what the others share, be larger than most of them, or stand alone: each has a
+        component of the mixture, which is as wide as what is known of F. Without any data it is N(0, I).
         """
-        assert isinstance(self.posterior, MovingPosterior)
-        theta, root, deviation = self.posterior.newcomer().parts
-        covariance = deviation[0] ** 2 * (root[0] @ root[0].T)
-        return GaussianPrior(mean=theta[0], covariance=covariance, noise=float(deviation[0] ** 2))
+        if isinstance(self.posterior, FactorPosterior):
+            return self.posterior.prior()
+        dim = len(self.mean)
+        return GaussianPrior(mean=np.zeros(dim), covariance=np.eye(dim), noise=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,12 @@ class FactorPrior:
         Whether a task may have nothing in common with the others. Its prior is then a mixture of the shared
         one and one of its own, N(0, c_t I), weighed by how likely both make its rewards; and who stands alone
         has no part in what the others share.
+    sweeps : int
+        How many draws of the prior to average over, by Gibbs sampling, where rewards are few; fewer where
+        there are more rewards, and none where there are many, or very many tasks. At 0 the likeliest prior is
+        taken for certain.
+    seed : int
+        Of the random numbers of these draws: two fits to the same data are equal.
 
     Examples
     --------
@@ -142,6 +150,8 @@ class FactorPrior:
     hard: bool = False
     noise: str = "own"
     alone: bool = True
+    sweeps: int = 120
+    seed: int = 0
 
     gives_covariance = True
 
@@ -152,6 +162,8 @@ class FactorPrior:
             check_integer("`rank` of FactorPrior", self.rank, 0)
         check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned"])
         check_choice("`noise` of FactorPrior", self.noise, ["own", "shared"])
+        check_integer("`sweeps` of FactorPrior", self.sweeps, 0)
+        check_integer("`seed` of FactorPrior", self.seed, 0)
         if self.degrees != np.inf:
             check_number("`degrees` of FactorPrior", self.degrees, 0.0, open_low=True)
 
@@ -203,6 +215,7 @@ class FactorPrior:
             if known is not None:
                 known = replace(known, model=units.model_in(known.model, before))
             learned = learn_prior(units.statistics_in(statistics), self, known)
+            estimate = _estimate(learned, units, self)
         found = learned.found
         if not found.converged and known is None:  # a refit is one step of many, and its certificate tells
             warnings.warn(
@@ -210,7 +223,7 @@ class FactorPrior:
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return _estimate(learned, units)
+        return estimate
 
 
 @cache
@@ -219,16 +232,20 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _estimate(learned: Learned, units: Units) -> FactorEstimate:
+def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEstimate:
     evidence, found, solved = learned.evidence, learned.found, learned.solved
     model, standing = found.model, learned.standing
+    means, averaged = evidence.means(model, solved), averaged_moments(learned, settings)
+    if averaged is not None:
+        standing = replace(standing, shift=standing.shift + means - averaged.means)
+        means, learned = averaged.means, replace(learned, standing=standing)
     noise, ratio = evidence.noise(solved), float(np.exp(model.log_ratio))
     size = np.broadcast_to(units.size, evidence.dim)
     basis, strengths, _ = np.linalg.svd(size[:, None] * model.factors, full_matrices=False)
     outside = noise * ratio * float(np.mean(size**2))
-    posterior = FactorPosterior.of(learned, units)
+    posterior = FactorPosterior.of(learned, units, averaged)
     return FactorEstimate(
-        theta=units.size * (evidence.means(model, solved) + standing.alone[:, None] * standing.shift),
+        theta=learned.units[:, None] * units.size * (means + standing.alone[:, None] * standing.shift),
         basis=basis,
         certificate=Certificate(found.deviance, found.slope, found.n_iter, found.converged),
         posterior=posterior,

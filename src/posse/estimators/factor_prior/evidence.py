@@ -148,6 +148,18 @@ class FactorEvidence:
         other._settle(noises)
         return other
 
+    def in_units(self, units: Array) -> FactorEvidence:
+        """Return the evidence of rewards that are counted in units of each task's own, (T,)."""
+        seen = self.statistics
+        other = FactorEvidence.__new__(FactorEvidence)
+        other.statistics = GramStatistics(
+            seen.gram, seen.moment / units[:, None], seen.square / units**2, seen.count
+        )
+        other.vectors, other._plain_values = self.vectors, self._plain_values
+        other._plain_moment = self._plain_moment / units[:, None]
+        other._settle(self.noises / units**2)
+        return other
+
     def take(self, tasks: BoolArray) -> FactorEvidence:
         """Return the evidence of some of the tasks, those where a mask (T,) is True."""
         if tasks.all():

@@ -59,17 +59,27 @@ class Learned:
     solved : Solved
         All tasks under it.
     standing : Standing
+    members : (T,)
+        The tasks that the model was learned from.
+    worth : float
+        How many rewards of its own the others' noise is worth to a task; infinite if all are alike.
+    strength : float
+        The variance that entries of F have before the data, in units of the noise.
+    told : float
+        The share of their parameters that tasks learn from their own data, on average.
+    units : (T,)
+        What the rewards of each task are counted in.
     """
 
     evidence: FactorEvidence
     found: Found
     solved: Solved
     standing: Standing
-
-    @property
-    def known(self) -> Known:
-        """What a later fit can start from."""
-        return Known(self.found.model, self.evidence.noises, self.standing.alone)
+    members: BoolArray
+    worth: float
+    strength: float
+    told: float
+    units: Array
 
 
 def learn_prior(statistics: GramStatistics, settings: FactorPrior, known: Known | None) -> Learned:
@@ -94,15 +104,18 @@ class Turns:
 
     def __init__(self, settings: FactorPrior) -> None:
         self.settings = settings
-        self.usual = 1.0
+        self.usual = self.strength = 1.0
+        self.worth, self.told = np.inf, 0.0
+        self.own_units, self.units = False, np.ones(0)
 
     def run(self, evidence: FactorEvidence, known: Known | None) -> Learned:
         """Return what turns lead to from what is known, or from nothing."""
         members, model = np.ones(evidence.n_tasks, dtype=np.bool_), None
         if known is None:
-            evidence = self._first_noises(evidence)
+            evidence = self._in_best_units(self._first_noises(evidence))
         else:
             evidence, model = evidence.with_noises(known.noises), known.model
+            evidence = self._in_best_units(evidence)
             members = self._members(evidence, known.alone)
         for turn in range(MOST_TURNS if known is None else LATER_TURNS):
             learned = self._turn(evidence, members, model)
@@ -117,6 +130,9 @@ class Turns:
     def follow(self, evidence: FactorEvidence, first: Learned, model: FactorModel) -> Learned:
         """Return what all tasks make of the model that some of them have found."""
         members = np.ones(evidence.n_tasks, dtype=np.bool_)
+        self.units = np.ones(evidence.n_tasks)
+        if self.own_units:
+            evidence = self._in_own_units(self._first_noises(evidence))
         evidence = self._weighed(evidence, model, members)[0]
         found = RankSearch(evidence, self.settings, model).follow(model)
         return self._settled(evidence, replace(found, n_iter=first.found.n_iter + found.n_iter), members)
@@ -133,12 +149,35 @@ class Turns:
                 break
         return evidence
 
+    def _in_best_units(self, evidence: FactorEvidence) -> FactorEvidence:
+        """Return the evidence with rewards in units of each task's noise, if that makes them likelier.
+
+        It does where tasks have units of their own: who has loud noise has large parameters, too.
+        """
+        self.own_units, self.units = False, np.ones(evidence.n_tasks)
+        if np.ptp(evidence.noises) == 0.0:
+            return evidence
+        units = np.sqrt(evidence.noises)
+        plain, own = (self._unshared_evidence(some) for some in (evidence, evidence.in_units(units)))
+        self.own_units = own - float(evidence.statistics.count @ np.log(units)) > plain
+        return self._in_own_units(evidence) if self.own_units else evidence
+
+    def _in_own_units(self, evidence: FactorEvidence) -> FactorEvidence:
+        self.units = np.sqrt(evidence.noises)
+        return evidence.in_units(self.units)
+
+    def _unshared_evidence(self, evidence: FactorEvidence) -> float:
+        """Return how likely rewards are if tasks share no direction."""
+        model = RankSearch(evidence, replace(self.settings, rank=0), None).run().model
+        return evidence.log_evidence(model)
+
     def _turn(self, evidence: FactorEvidence, members: BoolArray, known: FactorModel | None) -> Learned:
         """Learn the prior of the members, then noises and who shares it of all tasks."""
         own = None if known is None else replace(known, log_scales=known.log_scales[members])
         search = RankSearch(evidence.take(members), self.settings, own)
         found = search.run()
-        self.usual = float(np.exp(search.unshared.model.log_ratio))
+        self.usual, self.strength = float(np.exp(search.unshared.model.log_ratio)), search.strength
+        self.told = search.told / (evidence.dim * max(1, int(members.sum())))
         scales = np.zeros(evidence.n_tasks)
         scales[members] = found.model.log_scales
         if found.model.heavy and not members.all():
@@ -148,7 +187,10 @@ class Turns:
 
     def _settled(self, evidence: FactorEvidence, found: Found, members: BoolArray) -> Learned:
         evidence, standing = self._weighed(evidence, found.model, members)
-        return Learned(evidence, found, evidence.solve(found.model), standing)
+        solved = evidence.solve(found.model)
+        return Learned(
+            evidence, found, solved, standing, members, self.worth, self.strength, self.told, self.units
+        )
 
     def _weighed(
         self, evidence: FactorEvidence, model: FactorModel, members: BoolArray
@@ -162,6 +204,7 @@ class Turns:
         if self.settings.noise == "shared":
             return evidence, standing
         found = standing.variances(evidence, model, solved)
+        self.worth = found.worth
         return evidence.with_noises(found.variances / found.usual), standing
 
     def _members(self, evidence: FactorEvidence, alone: Array) -> BoolArray:

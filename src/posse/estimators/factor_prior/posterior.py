@@ -6,19 +6,27 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import gammaincinv, gammaln
 
 from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
-from posse.estimators.factor_prior.alone import Standing
+from posse.estimators.factor_prior.alone import BEFORE, STRENGTHS, Standing
 from posse.estimators.factor_prior.evidence import FactorModel
 from posse.estimators.factor_prior.information import information
 from posse.estimators.factor_prior.learning import Learned
+from posse.estimators.factor_prior.sampling import Moments
 from posse.estimators.factor_prior.units import Units
+from posse.estimators.gaussian_prior import semi_root
+from posse.estimators.mixture_prior import MixturePrior
 from posse.numerics.checks import Array
 from posse.numerics.linalg import chunks, identity_plus_root, inverse_root, triangular_root
 
 # With more tasks than this their roots are made small at once, not side by side.
 MOST_SIDE_BY_SIDE = 4096
+# A new task is tried with so many scales, and with every so many of the strengths that tasks alone may have.
+N_SCALES, SPARSER = 5, 4
+# How many times the usual strength a task alone has that was never seen, by its mean root.
+UNSEEN = float(BEFORE @ np.sqrt(STRENGTHS)) ** 2
 # A task that stands alone with less than this probability does not.
 NEGLIGIBLE = 1e-6
 
@@ -47,6 +55,10 @@ class FactorPosterior:
         v_t, the noise variance of each task in units of that of most; 1 for all if it is not known.
     standing : Standing, optional
         Which tasks stand alone; none if it is not known.
+    averaged : Moments, optional
+        Those of tasks that share the prior, averaged over priors, in place of those under the likeliest one.
+    task_units : (T,), optional
+        What the rewards of each task are counted in, beside the units of all.
     """
 
     statistics: GramStatistics
@@ -60,21 +72,40 @@ class FactorPosterior:
     units: Units
     noises: Array | None = None
     standing: Standing | None = None
+    averaged: Moments | None = None
+    task_units: Array | None = None
 
     @classmethod
-    def of(cls, learned: Learned, units: Units) -> FactorPosterior:
+    def of(cls, learned: Learned, units: Units, averaged: Moments | None = None) -> FactorPosterior:
         """Return the posterior under what was learned, in some units."""
         evidence, model, solved = learned.evidence, learned.found.model, learned.solved
         told = information(evidence, model, solved)
         noise, pooled = evidence.noise(solved), evidence.pooled
         statistics, noises = evidence.statistics, evidence.noises
-        return cls(statistics, model, noise, solved.weights, *told, *pooled, units, noises, learned.standing)
+        return cls(
+            statistics,
+            model,
+            noise,
+            solved.weights,
+            *told,
+            *pooled,
+            units,
+            noises,
+            learned.standing,
+            averaged,
+            learned.units,
+        )
 
     @cached_property
     def variances(self) -> Array:
         """The noise variance of each task's rewards, (T,)."""
         noises = np.ones(self.statistics.n_tasks) if self.noises is None else self.noises
-        return np.ldexp(self.noise * noises, 2 * self.units.rewards)
+        return np.ldexp(self.noise * noises * self._task_units**2, 2 * self.units.rewards)
+
+    @property
+    def _task_units(self) -> Array:
+        """What the rewards of each task are counted in, (T,)."""
+        return np.ones(self.statistics.n_tasks) if self.task_units is None else self.task_units
 
     @property
     def _size(self) -> Array:
@@ -86,19 +117,68 @@ class FactorPosterior:
         return Beliefs.of(theta, self.roots() / np.sqrt(self.variances)[:, None, None], self.variances)
 
     def newcomer(self) -> Beliefs:
-        """Return the prior of a task that was never seen, as one Gaussian of the mixture's moments.
+        """Return the prior of a task that was never seen, as one Gaussian as wide as the mixture's are."""
+        share, usual, dim = self._alone_share, self._usual, len(self.model.mean)
+        wide = share * usual * UNSEEN * np.eye(dim)
+        covariance = (
+            self._size * (wide + (1.0 - share) * _tails(self._degrees) * self._shared()) * self._size.T
+        )
+        root = semi_root("the covariance of a newcomer", covariance / np.ldexp(1.0, 2 * self.units.rewards))
+        noise = np.full(1, self.noise * self._unit**2)
+        return Beliefs.of(self.units.size * self.model.mean[None], root[None], noise)
 
-        Its covariance is s2 times: F F' + a I, what is not known of F, and, for tasks that stand alone, c I.
+    def prior(self) -> MixturePrior:
+        """Return the prior of a task that was never seen: shared, of several scales; or alone, of several."""
+        share, dim = self._alone_share, len(self.model.mean)
+        scales = _tail_scales(self._degrees)
+        shared, alone = scales[:, None, None] * self._shared(), np.zeros((0, dim, dim))
+        weights = np.full(len(scales), (1.0 - share) / len(scales))
+        if share > 0.0:
+            strengths, chances = STRENGTHS[::SPARSER], BEFORE[::SPARSER]
+            alone = (self._usual * strengths)[:, None, None] * np.eye(dim)
+            weights = np.append(weights, share * chances / chances.sum())
+        size = self._unit / np.ldexp(1.0, self.units.rewards) * self._size
+        return MixturePrior(
+            weights=weights / weights.sum(),
+            mean=self.units.size * self.model.mean,
+            covariances=self.noise * size * np.concatenate([shared, alone]) * size.T,
+            noise=float(self.noise * self._unit**2),
+        )
+
+    @property
+    def _unit(self) -> float:
+        """What the rewards of a new task are expected to be counted in."""
+        return float(np.ldexp(np.sqrt(np.mean(self._task_units**2)), self.units.rewards))
+
+    @property
+    def _alone_share(self) -> float:
+        return 0.0 if self.standing is None else self.standing.share
+
+    @property
+    def _usual(self) -> float:
+        return 1.0 if self.standing is None else self.standing.usual
+
+    @property
+    def _degrees(self) -> float:
+        return self.model.degrees if self.averaged is None else self.averaged.degrees
+
+    def _shared(self) -> Array:
+        """Return the covariance of a task that shares the prior, (d, d), in units of the noise.
+
+        It is F F' + a I, and what is not known of F.
         """
+        if self.averaged is not None:
+            return np.asarray(self.averaged.prior / self.noise)
         model, dim = self.model, len(self.model.mean)
-        parts = [model.factors, np.sqrt(np.exp(model.log_ratio)) * np.eye(dim)]
-        if self.standing is not None and self.standing.share > 0.0:
-            share = self.standing.share
-            parts = [np.sqrt(1.0 - share) * part for part in parts]
-            parts.append(np.sqrt(share * self.standing.usual) * np.eye(dim))
-        noise = np.full(1, np.ldexp(self.noise, 2 * self.units.rewards))
-        root = np.sqrt(self.noise / noise) * self._size * np.concatenate(parts, axis=1)[None]
-        return Beliefs.of(self.units.size * model.mean[None], root, noise)
+        covariance = model.factors @ model.factors.T + np.exp(model.log_ratio) * np.eye(dim)
+        if model.rank:
+            basis, strengths, turn = np.linalg.svd(model.factors, full_matrices=False)
+            units = strengths / np.sqrt(dim)
+            amounts, mix = np.linalg.eigh(units[:, None] * (turn @ self.between @ turn.T) * units)
+            variances = units**2 @ mix**2 @ (1.0 / (1.0 + np.outer(np.maximum(amounts, 0.0), self.along)))
+            leaving = self.axes - basis @ (basis.T @ self.axes)
+            covariance += (leaving * variances) @ leaving.T
+        return np.asarray(covariance)
 
     def roots(self) -> Array:
         """Return a root of each task's posterior covariance, (T, d, m): independent parts, side by side.
@@ -114,13 +194,27 @@ class FactorPosterior:
         many, hard = n_tasks > MOST_SIDE_BY_SIDE, np.isinf(self.model.log_ratio)
         alone = self.standing is not None and bool((self.standing.alone > NEGLIGIBLE).any())
         small = many or alone
+        small = small or self.averaged is not None
         roots = np.empty((n_tasks, dim, dim if small else dim + (self.model.rank if hard else dim)))
         for tasks in chunks(n_tasks, dim):
-            parts = np.concatenate([self._own_roots(tasks), self._factor_roots(tasks)], axis=2)
+            parts = self._shared_roots(tasks)
             if alone:
                 parts = self._mixed(tasks, parts)
             roots[tasks] = triangular_root(parts) if small else parts
-        return np.asarray(self._size * roots)
+        roots = self._task_units[:, None, None] * self._size * roots
+        unseen = self.statistics.count == 0
+        if unseen.any():
+            _, root, deviation = self.newcomer().parts
+            roots[unseen] = 0.0
+            roots[unseen, :, :dim] = deviation[0] * root[0]
+        return np.asarray(roots)
+
+    def _shared_roots(self, tasks: slice) -> Array:
+        """Return roots of the covariances of tasks that share the prior."""
+        if self.averaged is None:
+            return np.concatenate([self._own_roots(tasks), self._factor_roots(tasks)], axis=2)
+        values, vectors = np.linalg.eigh(self.averaged.covariances[tasks])
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
     def _mixed(self, tasks: slice, shared: Array) -> Array:
         """Return roots of the covariances of mixtures: under the shared prior, alone, and between the two."""
@@ -170,6 +264,20 @@ class FactorPosterior:
         damping = 1.0 / (1.0 + np.exp(model.log_ratio) * scales * self.pooled)
         leaving = self.axes - basis @ (basis.T @ self.axes)
         return np.asarray(leaving * (damping * np.sqrt(variances))[:, None, :])
+
+
+def _tails(degrees: float) -> float:
+    """Return the square of the mean root of q, 1/q ~ Gamma(nu/2, nu/2): how much wider tails make a prior."""
+    half = 0.5 * max(degrees, 2.0)
+    return float(half * np.exp(2.0 * (gammaln(half - 0.5) - gammaln(half)))) if np.isfinite(half) else 1.0
+
+
+def _tail_scales(degrees: float) -> Array:
+    """Return q at evenly spaced quantiles, of its inverse ~ Gamma(nu/2, nu/2); 1 where tails are Gaussian."""
+    if not np.isfinite(degrees):
+        return np.ones(1)
+    half = 0.5 * degrees
+    return np.asarray(half / gammaincinv(half, (np.arange(N_SCALES) + 0.5) / N_SCALES))
 
 
 def _add_identity(matrices: Array) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from posse.core.statistics import GramStatistics
-from posse.estimators.factor_prior.alone import OwnPriors
+from posse.estimators.factor_prior.alone import STRENGTHS
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.noise import noise_variance
 from posse.numerics.checks import IntArray
 from posse.numerics.linalg import WIDE
 
@@ -19,6 +20,12 @@ ORDINARY = 64
 SLACK = 2.0
 # So many tasks decide whether features have units of their own.
 MOST_TASKS = 64
+# Mean squares that differ by less than this share are the same.
+SAME = 1e-9
+# The unit of a constant feature changes by so many powers of two in a step, and by so many steps at the most.
+STEP, LARGEST_STEPS = 2, 4
+# How much likelier rewards must be, in nats, before a constant feature has its own unit, and a further step.
+PRICE, FURTHER_PRICE = 3.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -90,29 +97,71 @@ class Units:
 
 
 def _feature_units(statistics: GramStatistics) -> IntArray:
-    """Return a power of two for each feature, (d,): 0 unless features are of very different sizes.
+    """Return a power of two for each feature, (d,): 0 unless features are very different.
 
-    Units bring the root mean squares of features to within a factor of their median, if that makes rewards
-    likelier.
+    Units bring the root mean squares of features to within a factor of their median. And a constant feature,
+    whose parameters are levels, has the unit that fits these. Each has to make rewards likelier.
     """
-    dim = statistics.dim
-    squares = np.einsum("tii->i", statistics.gram)
-    used, none = squares > 0, np.zeros(dim, dtype=np.intp)
-    if dim >= WIDE or not used.any():
-        return none
-    sizes = 0.5 * np.log2(np.where(used, squares, 1.0))
-    apart = np.where(used, sizes - np.median(sizes[used]), 0.0)
-    own = np.rint(np.sign(apart) * np.maximum(np.abs(apart) - SLACK, 0.0)).astype(np.intp)
-    if not own.any():
-        return none
+    none = np.zeros(statistics.dim, dtype=np.intp)
     played = np.flatnonzero(statistics.count > 0)
+    if statistics.dim >= WIDE or not len(played):
+        return none
+    sizes, constant = _sizes(statistics), _constant(statistics)
+    if not (sizes.any() or len(constant)):
+        return none
     some = statistics.take(played[np.linspace(0, len(played) - 1, MOST_TASKS).astype(np.intp)])
-    return own if _likely(Units(tuple(own), 0).statistics_in(some)) > _likely(some) else none
+    starts = [none, sizes] if sizes.any() else [none]
+    return max((_levelled(start, constant, some) for start in starts), key=lambda found: found[1])[0]
 
 
-def _likely(statistics: GramStatistics) -> float:
-    """Return how likely all rewards are if tasks share nothing and each has a strength of its own."""
+def _constant(statistics: GramStatistics) -> IntArray:
+    """Return the numbers (m,) of features that have one size in all rows of all tasks, up to their sign.
+
+    It is seen by mean squares that all tasks have in common, so one task cannot tell.
+    """
+    if np.count_nonzero(statistics.count) < 2:
+        return np.zeros(0, dtype=np.intp)
+    squares = np.einsum("tii->ti", statistics.gram)
+    means = np.divide(squares.T, statistics.count, out=np.zeros(squares.T.shape), where=statistics.count > 0)
+    means = means[:, statistics.count > 0]
+    return np.flatnonzero((np.ptp(means, axis=1) <= SAME * means.max(axis=1)) & (means.max(axis=1) > 0))
+
+
+def _sizes(statistics: GramStatistics) -> IntArray:
+    """Return the exponents of features' root mean squares that are far from their median, (d,); else 0."""
+    squares = np.einsum("tii->i", statistics.gram)
+    used = squares > 0
+    sizes = 0.5 * np.log2(np.where(used, squares, 1.0))
+    apart = np.where(used, sizes - np.median(sizes[used]), 0.0) if used.any() else sizes
+    return np.asarray(np.rint(np.sign(apart) * np.maximum(np.abs(apart) - SLACK, 0.0)).astype(np.intp))
+
+
+def _levelled(start: IntArray, constant: IntArray, statistics: GramStatistics) -> tuple[IntArray, float]:
+    """Return units (d,) to which a start leads, and how likely they make rewards.
+
+    Units of constant features, (m,), are changed in steps, as long as that makes rewards likelier; the first
+    time by more than a price.
+    """
+    own, likely = start, _unshared_likelihood(Units(tuple(start), 0).statistics_in(statistics))
+    for feature in constant:
+        for step in (-STEP, STEP):
+            price = PRICE
+            while abs(own[feature] - start[feature]) < LARGEST_STEPS * STEP:
+                moved = own.copy()
+                moved[feature] += step
+                further = _unshared_likelihood(Units(tuple(moved), 0).statistics_in(statistics))
+                if further < likely + price:
+                    break
+                own, likely, price = moved, further, FURTHER_PRICE
+    return own, likely
+
+
+def _unshared_likelihood(statistics: GramStatistics) -> float:
+    """Return how likely all rewards are, up to a constant, if tasks share a strength, one of a list."""
     evidence = FactorEvidence(statistics)
-    model = evidence.start()
-    noise, usual = evidence.noise(evidence.solve(model)), float(np.exp(model.log_ratio))
-    return float(OwnPriors.of(evidence, model.mean, noise, usual).log_evidences.sum())
+    tried = STRENGTHS / evidence.unit
+    gains = 1.0 + tried[:, None] * evidence.values.ravel()
+    explained = tried * np.sum(evidence.moment.ravel() ** 2 / gains, axis=1)
+    square, count = np.array(evidence.square), np.array(evidence.total)
+    noises = np.maximum(noise_variance(square - explained, square, count), np.finfo(float).tiny)
+    return float(np.max(-0.5 * (count * np.log(noises) + np.log(gains).sum(axis=1))))
