@@ -112,10 +112,10 @@ class FactorPrior:
     noise : "own" or "shared"
         Whether each task's rewards have a noise variance of their own, learned with a prior across tasks,
         or all have the same.
-    alone : bool
+    alone : "auto" or bool
         Whether a task may have nothing in common with the others. Its prior is then a mixture of the shared
         one and one of its own, N(0, c_t I), weighed by how likely both make its rewards; and who stands alone
-        has no part in what the others share.
+        has no part in what the others share. "auto" is yes, unless the rank is told.
     sweeps : int
         How many draws of the prior to average over, by Gibbs sampling, where rewards are few; fewer where
         there are more rewards, and none where there are many, or very many tasks. At 0 the likeliest prior is
@@ -149,7 +149,7 @@ class FactorPrior:
     degrees: float = 3.0
     hard: bool = False
     noise: str = "own"
-    alone: bool = True
+    alone: bool | str = "auto"
     sweeps: int = 120
     seed: int = 0
 
@@ -162,10 +162,17 @@ class FactorPrior:
             check_integer("`rank` of FactorPrior", self.rank, 0)
         check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned"])
         check_choice("`noise` of FactorPrior", self.noise, ["own", "shared"])
+        if isinstance(self.alone, str):
+            check_choice("`alone` of FactorPrior, if not True or False,", self.alone, ["auto"])
         check_integer("`sweeps` of FactorPrior", self.sweeps, 0)
         check_integer("`seed` of FactorPrior", self.seed, 0)
         if self.degrees != np.inf:
             check_number("`degrees` of FactorPrior", self.degrees, 0.0, open_low=True)
+
+    @property
+    def may_stand_alone(self) -> bool:
+        """Whether a task may have nothing in common with the others."""
+        return self.rank == "auto" if isinstance(self.alone, str) else self.alone
 
     def fit(self, statistics: GramStatistics) -> FactorEstimate:
         """Learn the prior and estimate theta of every task; without any data the prior is N(0, I).

@@ -197,7 +197,7 @@ class Turns:
     ) -> tuple[FactorEvidence, Standing]:
         """Return the evidence in noises that a model of some members leaves, and who stands alone."""
         solved = evidence.solve(model)
-        if self.settings.alone:
+        if self.settings.may_stand_alone:
             standing = Standing.of(evidence, model, solved, members, self.usual)
         else:
             standing = Standing.together(evidence.n_tasks, evidence.dim)

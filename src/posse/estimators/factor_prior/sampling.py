@@ -38,8 +38,9 @@ WARMING = 0.25
 # So many variances outside of F are drawn from at once, around the last one, this far apart on average on a
 # logarithmic scale.
 N_OUTSIDE, OUTSIDE_STEP = 8, 0.5
-# Directions beside those of the likeliest prior are expected to have this share of the strength of these.
-FURTHER = 0.01
+# Where the likeliest prior has no direction, so many are averaged over. Where it has some there is one more,
+# which is expected to have this share of the strength of these.
+MORE_THAN_NONE, FURTHER = 2, 0.01
 # Degrees of freedom of the tails that are averaged over.
 DEGREES = np.array([3.0, 5.0, 10.0, 30.0, 100.0])
 # Shares of the expected strength below which a column counts as gone, and of a task's mean square below which
@@ -75,7 +76,9 @@ def averaged_moments(learned: Learned, settings: FactorPrior) -> Moments | None:
     rounding: random numbers go to tasks by their data, and to directions by the axes of all data together.
     """
     model, evidence = learned.found.model, learned.evidence
-    further = int(settings.rank == "auto" and model.rank < evidence.dim)
+    further = 0
+    if settings.rank == "auto":
+        further = min(1 if model.rank else MORE_THAN_NONE, evidence.dim - model.rank)
     if evidence.n_tasks == 1:
         return None  # a single task has the likeliest ridge, as if it were alone
     n_turns = affordable_turns(
@@ -150,7 +153,8 @@ class _Sampler:
             self.factors = np.concatenate([self.factors, weak], axis=1)
         self.rank = self.factors.shape[1]
         self.expected = np.full(self.rank, self.strength)
-        self.expected[self.rank - further :] *= FURTHER
+        if model.rank:
+            self.expected[model.rank :] *= FURTHER
         self.strengths, self.rates = self.expected.copy(), self.expected.copy()
         self.hard, self.heavy = np.isinf(model.log_ratio), model.heavy
         self.outside = noise * float(np.exp(model.log_ratio))
