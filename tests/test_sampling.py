@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from proofs.coverage import cell
+from proofs.promise import log_ratios, summary
 from scipy import stats
 
 from posse import FactorPrior, GramStatistics, MixturePrior
@@ -282,3 +284,16 @@ def test_a_mixture_of_priors_against_the_textbook() -> None:
         assert_allclose(estimate.covariance[t], covariance[0], rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match=r"`weights` of MixturePrior must be shares that add up to 1"):
         MixturePrior(weights=np.array([0.5, 0.2]), mean=np.zeros(2), covariances=covariances[:2], noise=0.5)
+
+
+@pytest.mark.slow
+def test_the_proofs_in_short() -> None:
+    found = cell(10, 5, 6, heavy=False, told=True, arms=False)
+    # six data sets: coverage varies by 0.04 between such half-dozens
+    assert 0.7 < found["covered"] < 1.0
+    assert found["error, before"] < 1.0
+    logs = np.array([log_ratios("unequal noise, unrelated", seed, late=200) for seed in range(2)])
+    assert logs.shape == (2, 3, 2, 2)
+    # rounds are few and tasks unrelated: shared regrets are those of playing alone, up to 0.1 or so
+    assert np.abs(logs[:, :, 1, 0]).max() < 0.4
+    assert set(summary(logs)) == {"greedy", "thompson", "ucb"}

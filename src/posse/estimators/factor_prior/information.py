@@ -32,7 +32,7 @@ def prices(evidence: FactorEvidence, model: FactorModel, solved: Solved) -> Arra
     """Return what of each task's evidence is due to its own share in learning F, (T,), in nats.
 
     With h_t its share in the information about F, between 0 and 1, and f the numbers of F that the data
-    tell, the evidence without the task is less by about f h_t, to first order: equation (13).
+    tell, the evidence without the task is less by about f h_t, to first order.
     """
     along, between = information(evidence, model, solved)
     amounts, mix = np.linalg.eigh(between)

@@ -1,0 +1,130 @@
+"""Is anybody worse off for having shared? Regrets beside those of the same rule with each task alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from posse import (
+    IndependentGreedy,
+    IndependentThompson,
+    IndependentUCB,
+    SharedGreedy,
+    SharedThompson,
+    SharedUCB,
+    simulate_all,
+)
+from posse.core.protocols import Policy, Problem
+from posse.lab.registry import draw_problem
+from posse.numerics.checks import Array
+from posse.suite.sharing import Watch
+
+RULES: Mapping[str, tuple[Policy, Policy]] = {
+    "greedy": (SharedGreedy(), IndependentGreedy()),
+    "thompson": (SharedThompson(), IndependentThompson()),
+    "ucb": (SharedUCB(), IndependentUCB()),
+}
+EARLY, LATE, LATE_FIXED = 300, 3000, 5000
+UNRELATED = {"structure": "unrelated"}
+NOISE, UNITS = {"quietest": 0.2, "loudest": 5.0}, {"smallest": 0.1, "largest": 10.0}
+NEWCOMERS, ONE_LONG = {"share": 0.8, "join": 500, "waves": 4}, {"share": 0.97, "join": 1500}
+# What differs from d = 20, k = 2, T = 30 and five arms.
+CASES: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "low rank": ("gaussian", {}),
+    "low rank, T = 10": ("gaussian", {"n_tasks": 10}),
+    "rank 8, T = 10": ("gaussian", {"rank": 8, "n_tasks": 10}),
+    "unrelated": ("gaussian", UNRELATED),
+    "unrelated, T = 10": ("gaussian", {"n_tasks": 10, **UNRELATED}),
+    "unequal noise": ("unequal-noise", NOISE),
+    "unequal noise, unrelated": ("unequal-noise", {**NOISE, **UNRELATED}),
+    "own units": ("own-units", UNITS),
+    "own units, unrelated": ("own-units", {**UNITS, **UNRELATED}),
+    "intercept": ("intercept", {}),
+    "intercept, unrelated": ("intercept", UNRELATED),
+    "clicks": ("clicks", {}),
+    "clicks, unrelated": ("clicks", UNRELATED),
+    "features x 1000": ("scaled-features", {"stretch": 1e3}),
+    "features x 1000, unrelated": ("scaled-features", {"stretch": 1e3, **UNRELATED}),
+    "features / 1000, unrelated": ("scaled-features", {"stretch": 1e-3, **UNRELATED}),
+    "clusters": ("gaussian", {"rank": 5, "structure": "clusters"}),
+    "half unrelated": ("gaussian", {"structure": "half"}),
+    "a giant": ("gaussian", {"structure": "giant"}),
+    "outliers, T = 50": ("gaussian", {"n_tasks": 50, "structure": "outliers"}),
+    "approximate": ("gaussian", {"structure": "approximate"}),
+    "common mean": ("gaussian", {"structure": "common-mean"}),
+    "newcomers": ("late", NEWCOMERS),
+    "newcomers, unrelated": ("late", {**NEWCOMERS, **UNRELATED}),
+    "one long task": ("late", ONE_LONG),
+    "fixed arms, T = 10": ("fixed-arms", {"n_tasks": 10, "n_arms": 10}),
+    "fixed arms, unrelated, T = 10": ("fixed-arms", {"n_tasks": 10, "n_arms": 10, **UNRELATED}),
+    "fixed arms, unrelated, T = 20": ("fixed-arms", {"n_tasks": 20, "n_arms": 10, **UNRELATED}),
+}
+
+
+def problem_of(case: str, seed: int) -> Problem:
+    """Return the problem of a case and a seed."""
+    name, different = CASES[case]
+    return draw_problem(name, seed=seed, **{"dim": 20, "rank": 2, "n_tasks": 30, "n_arms": 5, **different})
+
+
+def log_ratios(case: str, seed: int, late: int | None = None) -> Array:
+    """Return logarithms of regrets, shared over alone: (rules, early and late, all tasks and worst-off)."""
+    problem = problem_of(case, seed)
+    late = late or (LATE_FIXED if CASES[case][0] == "fixed-arms" else LATE)
+    early, watch = min(EARLY, late // 2), Watch.of(problem)
+    found = []
+    for pair in RULES.values():
+        played = {"shared": pair[0], "alone": pair[1]}
+        traces = simulate_all(
+            problem, played, horizon=late, seed=seed, checkpoints=[early, late], final_state=False
+        )
+        shared, alone = (
+            [[watch.mean(regret), watch.worst(regret)] for regret in trace.regret]
+            for trace in traces.values()
+        )
+        tiny = np.finfo(float).tiny  # newcomers have no regret before they come
+        found.append(np.log(np.maximum(shared, tiny) / np.maximum(alone, tiny)))
+    return np.array(found)
+
+
+def summary(logs: Array) -> dict[str, Any]:
+    """Return ratios of a case (seeds, rules, early and late, all and worst-off), with half-widths of 95 %."""
+    half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
+    ratio = np.exp(logs.mean(axis=0))
+    return {
+        rule: {
+            "early": round(float(ratio[place, 0, 0]), 3),
+            "late": round(float(ratio[place, 1, 0]), 3),
+            "+-": round(float(half[place, 1, 0]), 3),
+            "worst-off": round(float(ratio[place, 1, 1]), 3),
+            "worst-off +-": round(float(half[place, 1, 1]), 3),
+        }
+        for place, rule in enumerate(RULES)
+    }
+
+
+def prove(most_seeds: int = 48, close: float = 0.01, seconds: float = 3600.0) -> dict[str, Any]:
+    """Return ratios of all cases, each with seeds until half-widths are close, or there are too many.
+
+    Seeds come in dozens, to all cases that need them, until the time is over.
+    """
+    logs: dict[str, list[Array]] = {case: [] for case in CASES}
+    clock = time.perf_counter()
+    for first in range(0, most_seeds, 12):
+        for case, known in logs.items():
+            if known and _half_width(np.array(known)) <= close:
+                continue
+            if time.perf_counter() - clock > seconds:
+                break
+            seeds = range(first, first + 12)
+            known += Parallel(n_jobs=2)(delayed(log_ratios)(case, seed) for seed in seeds)
+    return {case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items() if known}
+
+
+def _half_width(logs: Array) -> float:
+    """Return the largest half-width of the rules' late ratios of all tasks."""
+    return float((1.96 * logs[:, :, 1, 0].std(axis=0, ddof=1) / np.sqrt(len(logs))).max())
