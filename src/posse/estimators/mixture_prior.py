@@ -112,10 +112,10 @@ class MixturePrior:
         root = semi_root("`covariances` of MixturePrior", component.covariance)
         matrices = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / self.noise
         slope = (statistics.moment - statistics.gram @ self.mean) @ root / self.noise
-        lower = np.linalg.cholesky(matrices)
-        explained = np.linalg.solve(lower, slope[:, :, None])[:, :, 0]
-        log_determinants = 2.0 * np.log(np.einsum("tii->ti", lower)).sum(axis=1)
-        return np.asarray(0.5 * (np.vecdot(explained, explained) - log_determinants))
+        values, vectors = np.linalg.eigh(matrices)
+        values = np.maximum(values, 1.0)
+        explained = np.sum(np.vecmat(slope, vectors) ** 2 / values, axis=1)
+        return np.asarray(0.5 * (explained - np.log(values).sum(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)

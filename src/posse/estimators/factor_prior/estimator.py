@@ -46,7 +46,8 @@ class FactorEstimate(Estimate):
     mean : (d,)
         mu, the prior mean.
     noise : float
-        s2, the noise variance of rewards of most tasks.
+        s2, the noise variance of rewards of most tasks. Where tasks have units of their own it is in these,
+        as `spectrum`, `outside` and `mean` are.
     noises : (T,)
         The noise variance of each task's rewards.
     alone : (T,)
@@ -97,7 +98,7 @@ class FactorPrior:
     Parameters
     ----------
     rank : "auto" or int
-        k. "auto" takes the rank with the largest evidence less a price for its parameters, up to T / 2 or
+        k. "auto" takes the rank with the largest evidence less a price for its parameters, below T or
         fewer (see `largest_rank`), and stands back to 0 where tasks have nothing in common. A number is
         taken as it is.
     mean : "zero" or "learned"
@@ -107,6 +108,7 @@ class FactorPrior:
         nu of Student's t, for tails: 1 / q_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
         spoil the prior for them. Infinity makes tails Gaussian and all q_t 1. With few tasks tails are
         lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
+        Averages over priors also try lighter ones.
     hard : bool
         Fix tau = 0 where there are shared directions: no task leaves them.
     noise : "own" or "shared"
@@ -114,8 +116,8 @@ class FactorPrior:
         or all have the same.
     alone : "auto" or bool
         Whether a task may have nothing in common with the others. Its prior is then a mixture of the shared
-        one and one of its own, N(0, c_t I), weighed by how likely both make its rewards; and who stands alone
-        has no part in what the others share. "auto" is yes, unless the rank is told.
+        one and one of its own, N(mu, c_t I), weighed by how likely both make its rewards; and who stands
+        alone has no part in what the others share. "auto" is yes, unless the rank is told.
     sweeps : int
         How many draws of the prior to average over, by Gibbs sampling, where rewards are few; fewer where
         there are more rewards, and none where there are many, or very many tasks. At 0 the likeliest prior is
@@ -251,8 +253,12 @@ def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEs
     basis, strengths, _ = np.linalg.svd(size[:, None] * model.factors, full_matrices=False)
     outside = noise * ratio * float(np.mean(size**2))
     posterior = FactorPosterior.of(learned, units, averaged)
+    theta = learned.units[:, None] * units.size * (means + standing.alone[:, None] * standing.shift)
+    theta[evidence.statistics.count == 0] = posterior.newcomer().theta
+    units_cost = float(evidence.statistics.count @ np.log(learned.units))
+    units_cost += evidence.total * units.rewards * float(np.log(2.0))
     return FactorEstimate(
-        theta=learned.units[:, None] * units.size * (means + standing.alone[:, None] * standing.shift),
+        theta=theta,
         basis=basis,
         certificate=Certificate(found.deviance, found.slope, found.n_iter, found.converged),
         posterior=posterior,
@@ -263,7 +269,7 @@ def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEs
         noises=posterior.variances,
         alone=standing.alone,
         scales=np.exp(model.log_scales),
-        evidence=evidence.log_evidence(model, solved) - evidence.total * units.rewards * float(np.log(2.0)),
+        evidence=evidence.log_evidence(model, solved) - units_cost,
         model=model,
     )
 

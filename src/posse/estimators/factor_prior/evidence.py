@@ -273,9 +273,9 @@ class FactorEvidence:
         """The noise variance of a perfect fit."""
         return float(noise_variance(np.zeros(1), np.array([self.square]), np.array([self.total]))[0])
 
-    def log_likelihoods(self, solved: Solved) -> Array:
-        """Return log p(y_t | q_t) of every task at the likeliest noise variance, (T,)."""
-        noise = self.noise(solved)
+    def log_likelihoods(self, solved: Solved, noise: float | None = None) -> Array:
+        """Return log p(y_t | q_t) of every task, (T,), at a noise variance, by default the likeliest."""
+        noise = self.noise(solved) if noise is None else noise
         constants = self.statistics.count * np.log(2 * np.pi * noise * self.noises)
         return np.asarray(-0.5 * (constants + solved.misfits / noise + solved.log_determinants))
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Turns end after so many, or where logarithms of noises move by less than this on average and nobody moves.
 MOST_TURNS, LATER_TURNS, STILL = 4, 1, 0.02
+# Noise variances of tasks differ by no more than this from that of most.
+MOST_UNLIKE = 1e12
 # Scales that a task outside of the prior is tried with, as logarithms.
 SCALES = np.linspace(-3.0, 9.0, 25)
 
@@ -114,8 +116,10 @@ class Turns:
         if known is None:
             evidence = self._in_best_units(self._first_noises(evidence))
         else:
-            evidence, model = evidence.with_noises(known.noises), known.model
-            evidence = self._in_best_units(evidence)
+            model = known.model
+            if self.settings.noise == "own":
+                evidence = self._in_best_units(evidence.with_noises(known.noises))
+            self.units = self.units if len(self.units) else np.ones(evidence.n_tasks)
             members = self._members(evidence, known.alone)
         for turn in range(MOST_TURNS if known is None else LATER_TURNS):
             learned = self._turn(evidence, members, model)
@@ -144,6 +148,7 @@ class Turns:
         everybody = np.ones(evidence.n_tasks, dtype=np.bool_)
         for _ in range(MOST_TURNS):
             model = RankSearch(evidence, replace(self.settings, rank=0), None).run().model
+            self.usual = float(np.exp(model.log_ratio))
             before, evidence = evidence, self._weighed(evidence, model, everybody)[0]
             if float(np.abs(np.log(evidence.noises / before.noises)).mean()) < STILL:
                 break
@@ -181,7 +186,8 @@ class Turns:
         scales = np.zeros(evidence.n_tasks)
         scales[members] = found.model.log_scales
         if found.model.heavy and not members.all():
-            scales[~members] = likeliest_scales(evidence.take(~members), found.model)
+            noise = evidence.noise(evidence.solve(replace(found.model, log_scales=scales)))
+            scales[~members] = likeliest_scales(evidence.take(~members), found.model, noise)
         found = replace(found, model=replace(found.model, log_scales=scales))
         return self._settled(evidence, found, members)
 
@@ -205,19 +211,24 @@ class Turns:
             return evidence, standing
         found = standing.variances(evidence, model, solved)
         self.worth = found.worth
-        return evidence.with_noises(found.variances / found.usual), standing
+        noises = np.clip(found.variances / found.usual, 1.0 / MOST_UNLIKE, MOST_UNLIKE)
+        return evidence.with_noises(noises), standing
 
     def _members(self, evidence: FactorEvidence, alone: Array) -> BoolArray:
         """Return whose prior is learned together, (T,): all, if fewer than two with data would be left."""
         members = np.asarray(alone < APART)
-        played = members & (evidence.statistics.count > 0)
+        played = members & (evidence.statistics.square > 0)
         return members if played.sum() > 1 else np.ones_like(members)
 
 
-def likeliest_scales(evidence: FactorEvidence, model: FactorModel) -> Array:
-    """Return log q_t of tasks that a model was not learned from, (T,), each the likeliest of a list."""
+def likeliest_scales(evidence: FactorEvidence, model: FactorModel, noise: float) -> Array:
+    """Return log q_t of tasks that a model was not learned from, (T,), each the likeliest of a list.
+
+    The noise variance of most tasks is known.
+    """
     values = []
     for scale in SCALES:
         tried = replace(model, log_scales=np.full(evidence.n_tasks, scale))
-        values.append(evidence.log_likelihoods(evidence.solve(tried)) + evidence.log_scale_densities(tried))
+        solved = evidence.solve(tried)
+        values.append(evidence.log_likelihoods(solved, noise) + evidence.log_scale_densities(tried))
     return np.asarray(SCALES[np.argmax(values, axis=0)])

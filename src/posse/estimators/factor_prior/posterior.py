@@ -125,7 +125,7 @@ class FactorPosterior:
         )
         root = semi_root("the covariance of a newcomer", covariance / np.ldexp(1.0, 2 * self.units.rewards))
         noise = np.full(1, self.noise * self._unit**2)
-        return Beliefs.of(self.units.size * self.model.mean[None], root[None], noise)
+        return Beliefs.of(self._mean[None], root[None], noise)
 
     def prior(self) -> MixturePrior:
         """Return the prior of a task that was never seen: shared, of several scales; or alone, of several."""
@@ -140,7 +140,7 @@ class FactorPosterior:
         size = self._unit / np.ldexp(1.0, self.units.rewards) * self._size
         return MixturePrior(
             weights=weights / weights.sum(),
-            mean=self.units.size * self.model.mean,
+            mean=self._mean,
             covariances=self.noise * size * np.concatenate([shared, alone]) * size.T,
             noise=float(self.noise * self._unit**2),
         )
@@ -149,6 +149,11 @@ class FactorPosterior:
     def _unit(self) -> float:
         """What the rewards of a new task are expected to be counted in."""
         return float(np.ldexp(np.sqrt(np.mean(self._task_units**2)), self.units.rewards))
+
+    @property
+    def _mean(self) -> Array:
+        """The mean of a new task, (d,)."""
+        return np.asarray(self._unit / np.ldexp(1.0, self.units.rewards) * self.units.size * self.model.mean)
 
     @property
     def _alone_share(self) -> float:
@@ -276,7 +281,7 @@ def _tail_scales(degrees: float) -> Array:
     """Return q at evenly spaced quantiles, of its inverse ~ Gamma(nu/2, nu/2); 1 where tails are Gaussian."""
     if not np.isfinite(degrees):
         return np.ones(1)
-    half = 0.5 * degrees
+    half = 0.5 * max(degrees, 2.0)
     return np.asarray(half / gammaincinv(half, (np.arange(N_SCALES) + 0.5) / N_SCALES))
 
 

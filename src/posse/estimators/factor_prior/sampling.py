@@ -41,7 +41,7 @@ N_OUTSIDE, OUTSIDE_STEP = 8, 0.5
 # Where the likeliest prior has no direction, so many are averaged over. Where it has some there is one more,
 # which is expected to have this share of the strength of these.
 MORE_THAN_NONE, FURTHER = 2, 0.01
-# Degrees of freedom of the tails that are averaged over.
+# Degrees of freedom of the tails that are averaged over, from those of the settings on.
 DEGREES = np.array([3.0, 5.0, 10.0, 30.0, 100.0])
 # Shares of the expected strength below which a column counts as gone, and of a task's mean square below which
 # its noise does not fall.
@@ -57,7 +57,8 @@ class Moments:
     means : (T, d)
     covariances : (T, d, d)
     prior : (d, d)
-        The covariance of a task that was never seen: the mean of FF' + a I, which counts that F is uncertain.
+        The covariance of a task that was never seen, if it has the scale 1: the mean of FF' + a I, which
+        counts that F is uncertain.
     degrees : float
         nu of its tails, the most frequent.
     """
@@ -86,11 +87,12 @@ def averaged_moments(learned: Learned, settings: FactorPrior) -> Moments | None:
     )
     if n_turns == 0:
         return None
-    sampler = _Sampler(learned, further, settings.seed)
-    for _ in range(int(np.ceil(WARMING * n_turns))):
-        sampler.turn()
-    for _ in range(n_turns):
-        sampler.turn(count=True)
+    sampler = _Sampler(learned, further, settings)
+    try:
+        for turn in range(-int(np.ceil(WARMING * n_turns)), n_turns):
+            sampler.turn(count=turn >= 0)
+    except np.linalg.LinAlgError:  # rewards without noise may leave a covariance of no width
+        return None
     return sampler.moments()
 
 
@@ -120,12 +122,14 @@ def affordable_turns(wanted: int, told: float, n_tasks: int, dim: int, rank: int
 class _Sampler:
     """The state of the chain, in absolute units, along the axes of the pooled statistics."""
 
-    def __init__(self, learned: Learned, further: int, seed: int) -> None:
+    def __init__(self, learned: Learned, further: int, settings: FactorPrior) -> None:
         evidence, model = learned.evidence, learned.found.model
         noise = evidence.noise(learned.solved)
         self.order = order = np.lexsort((evidence.statistics.count, evidence.squares))
         members = learned.members[order]
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(settings.seed)
+        lighter = DEGREES[settings.degrees <= DEGREES]
+        self.tails = lighter if len(lighter) else np.array([settings.degrees])
         noises = evidence.noises[order]
         self.members, self.everybody = members, bool(members.all())
         self.worth, self.usual = learned.worth, noise
@@ -164,7 +168,7 @@ class _Sampler:
         self.square = np.zeros((self.n_tasks, self.dim, self.dim))
         self.left = np.zeros(self.values.shape)
         self.unseen, self.n_counted = np.zeros(self.n_tasks), 0
-        self.prior, self.visited = np.zeros((self.dim, self.dim)), np.zeros(len(DEGREES))
+        self.prior, self.visited = np.zeros((self.dim, self.dim)), np.zeros(len(self.tails))
 
     def turn(self, *, count: bool = False) -> None:
         """Draw every part anew, and add the moments of this turn to those before, if they count."""
@@ -194,12 +198,11 @@ class _Sampler:
         within = (self.vectors * (self.left / self.n_counted)[:, None, :]) @ self.vectors.mT
         average = self.total / self.n_counted
         covariance = self.square / self.n_counted - average[:, :, None] * average[:, None, :] + within
-        if self.values.shape[1] < self.dim:
-            covariance += (self.unseen / self.n_counted)[:, None, None] * np.eye(self.dim)
+        covariance += (self.unseen / self.n_counted)[:, None, None] * np.eye(self.dim)
         means[self.order] = self.mean + average @ self.axes.T
         covariances[self.order] = self.axes @ covariance @ self.axes.T
         prior = self.axes @ (self.prior / self.n_counted) @ self.axes.T
-        degrees = float(DEGREES[np.argmax(self.visited)]) if self.heavy else np.inf
+        degrees = float(self.tails[np.argmax(self.visited)]) if self.heavy else np.inf
         return Moments(means, covariances, prior, degrees)
 
     def _draw_weights(self, turned: Array, spread: Array, damping: Array, *, count: bool) -> None:
@@ -216,12 +219,11 @@ class _Sampler:
             parts = np.concatenate([lever, theta[:, :, None]], axis=2)
             self.total += theta
             self.square += parts @ parts.mT
-            # along eigenvectors that no data were seen of nothing is learned: a q, in all directions alike
-            whole = self.values.shape[1] == self.dim
-            self.left += spread * (self.noises[:, None] * damping - (0.0 if whole else 1.0))
+            # a q in all directions, less what is learned along the axes of the task's own data
+            self.left += spread * (self.noises[:, None] * damping - 1.0)
             self.unseen += spread[:, 0]
             self.prior += self.factors @ self.factors.T + self.outside * np.eye(self.dim)
-            self.visited += self.degrees == DEGREES
+            self.visited += self.degrees == self.tails
             self.n_counted += 1
         self.weights = middle + np.vecmat(self.rng.standard_normal(middle.shape), root)
 
@@ -252,7 +254,8 @@ class _Sampler:
     def _draw_outside(self, residual: Array) -> None:
         """Draw a, with what tasks have outside of F integrated out: from a few around the one that it has.
 
-        Which of these it has is drawn first, so that every one of them would lead to the others alike.
+        Which of these it has is drawn first, so that every one of them would lead to the others alike. Before
+        the data log a has the density r^(1/4) / (1 + r)^(3/4), r its ratio to the expected strength of F.
         """
         some = slice(None) if self.everybody else self.members
         noises, values = self.noises[some, None], self.values[some]
@@ -262,7 +265,7 @@ class _Sampler:
         tried = self.outside * np.exp(OUTSIDE_STEP * steps * (0.5 + self.rng.random()))
         grown = 1.0 + np.outer(tried, gains)
         likely = 0.5 * (np.sum(tried[:, None] * powers / grown, axis=1) - np.sum(np.log(grown), axis=1))
-        ratios = np.maximum(tried / self.strength, LEAST_STRENGTH)
+        ratios = tried / self.strength
         likely += 0.25 * np.log(ratios) - 0.75 * np.log1p(ratios)
         self.outside = float(tried[self._draw_place(likely)])
 
@@ -278,11 +281,11 @@ class _Sampler:
         scales = (self.degrees + lengths) / self.rng.chisquare(free, self.n_tasks)
         limit = np.exp(LARGEST_LOG_SCALE)
         self.scales = np.clip(scales, 1.0 / limit, limit)
-        half = 0.5 * DEGREES
+        half = 0.5 * self.tails
         some = self.scales if self.everybody else self.scales[self.members]
         exponents = float(np.sum(np.log(some) + 1.0 / some))
         density = len(some) * (half * np.log(half) - gammaln(half)) - half * exponents
-        self.degrees = float(DEGREES[self._draw_place(density)])
+        self.degrees = float(self.tails[self._draw_place(density)])
 
     def _draw_noises(self, along: Array) -> None:
         left = self.squares - np.vecdot(along, 2.0 * self.moment - self.values * along)

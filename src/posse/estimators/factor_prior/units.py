@@ -1,4 +1,4 @@
-"""Units, powers of two, in which features and rewards are of ordinary size: no digit changes."""
+"""Units, powers of two, in which features and rewards are of ordinary and comparable size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from posse.core.statistics import GramStatistics
 from posse.estimators.factor_prior.alone import STRENGTHS
 from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
+from posse.estimators.factor_prior.ranks import spaced_tasks
 from posse.estimators.noise import noise_variance
 from posse.numerics.checks import IntArray
 from posse.numerics.linalg import WIDE
@@ -22,6 +23,8 @@ SLACK = 2.0
 MOST_TASKS = 64
 # Mean squares that differ by less than this share are the same.
 SAME = 1e-9
+# No more features than this are taken for constants.
+MOST_CONSTANT = 2
 # The unit of a constant feature changes by so many powers of two in a step, and by so many steps at the most.
 STEP, LARGEST_STEPS = 2, 4
 # How much likelier rewards must be, in nats, before a constant feature has its own unit, and a further step.
@@ -109,7 +112,7 @@ def _feature_units(statistics: GramStatistics) -> IntArray:
     sizes, constant = _sizes(statistics), _constant(statistics)
     if not (sizes.any() or len(constant)):
         return none
-    some = statistics.take(played[np.linspace(0, len(played) - 1, MOST_TASKS).astype(np.intp)])
+    some = statistics.take(np.intersect1d(played, spaced_tasks(statistics, min(MOST_TASKS, len(played)))))
     starts = [none, sizes] if sizes.any() else [none]
     return max((_levelled(start, constant, some) for start in starts), key=lambda found: found[1])[0]
 
@@ -117,14 +120,16 @@ def _feature_units(statistics: GramStatistics) -> IntArray:
 def _constant(statistics: GramStatistics) -> IntArray:
     """Return the numbers (m,) of features that have one size in all rows of all tasks, up to their sign.
 
-    It is seen by mean squares that all tasks have in common, so one task cannot tell.
+    It is seen by mean squares that all tasks have in common, so one task cannot tell; and if many features
+    have that, it is because of a design that all tasks share, or of columns standardised in each task.
     """
     if np.count_nonzero(statistics.count) < 2:
         return np.zeros(0, dtype=np.intp)
     squares = np.einsum("tii->ti", statistics.gram)
     means = np.divide(squares.T, statistics.count, out=np.zeros(squares.T.shape), where=statistics.count > 0)
     means = means[:, statistics.count > 0]
-    return np.flatnonzero((np.ptp(means, axis=1) <= SAME * means.max(axis=1)) & (means.max(axis=1) > 0))
+    alike = np.flatnonzero((np.ptp(means, axis=1) <= SAME * means.max(axis=1)) & (means.max(axis=1) > 0))
+    return alike if len(alike) <= MOST_CONSTANT else alike[:0]
 
 
 def _sizes(statistics: GramStatistics) -> IntArray:
