@@ -1,5 +1,7 @@
 """Averages over priors: against integrals, importance sampling, invariances and coverage."""
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,10 @@ from scipy import stats
 from posse import FactorPrior, GramStatistics, MixturePrior
 from posse.estimators import FactorEstimate
 from posse.estimators.factor_prior.learning import Learned, learn_prior
+from posse.estimators.factor_prior.posterior import FactorPosterior
 from posse.estimators.factor_prior.sampling import Moments, averaged_moments
+from posse.estimators.factor_prior.units import Units
+from posse.numerics import linalg
 from posse.numerics.checks import Array, IntArray
 from posse.numerics.random import haar_basis, unit_vectors
 
@@ -86,7 +91,7 @@ def test_without_shared_directions_it_is_an_integral_over_two_variances() -> Non
     statistics = GramStatistics.of(x, y)
     learned, moments = sample(statistics, rank=0)
     usual = learned.evidence.noise(learned.solved)
-    outsides = usual * learned.strength * np.exp(np.linspace(-12, 12, 81))
+    outsides = usual * learned.strength * np.exp(np.linspace(-24, 16, 121))
     noises = usual * np.exp(np.linspace(-3, 3, 61))
     parts = []
     for outside in outsides:
@@ -128,6 +133,76 @@ def test_a_shared_direction_is_averaged_over_as_importance_sampling_does() -> No
     # weights are worth some 500 draws of the 40,000: 5 % of the width
     assert (np.abs(moments.means - mean) < 0.2 * width).all()
     assert_allclose(np.sqrt(np.einsum("tii->ti", moments.covariances)), width, rtol=0.15)
+
+
+def naive_gibbs(
+    statistics: GramStatistics, learned: Learned, worth: float, n_turns: int, seed: int
+) -> tuple[Array, Array]:
+    """Return means (T, d) and covariances of a chain that integrates nothing out, of one shared direction."""
+    rng, model = np.random.default_rng(seed), learned.found.model
+    n_tasks, dim = statistics.moment.shape
+    mean, usual = model.mean, learned.evidence.noise(learned.solved)
+    strength = usual * learned.strength
+    gram, moment = statistics.gram, statistics.moment - statistics.gram @ mean
+    square = statistics.square - 2 * statistics.moment @ mean + np.vecdot(mean, statistics.gram @ mean)
+    F, q = np.sqrt(usual) * model.factors[:, 0], np.ones(n_tasks)
+    e: Array = np.zeros((n_tasks, dim))
+    s, s0, a, size, rate, nu = np.full(n_tasks, usual), usual, 0.1 * strength, strength, strength, 3.0
+    tails = np.array([3.0, 5.0, 10.0, 30.0, 100.0])
+    total, spread = np.zeros((n_tasks, dim)), np.zeros((n_tasks, dim, dim))
+    for turn in range(-n_turns // 10, n_turns):
+        precision = np.vecdot(F, gram @ F) / s + 1 / q
+        w = (moment - np.matvec(gram, e)) @ F / s / precision
+        w += rng.standard_normal(n_tasks) / np.sqrt(precision)
+        root = np.linalg.cholesky(gram / s[:, None, None] + np.eye(dim) / (a * q)[:, None, None])
+        linear = (moment - np.matvec(gram, np.outer(w, F))) / s[:, None]
+        drawn = np.linalg.solve(root, linear[:, :, None])[:, :, 0] + rng.standard_normal((n_tasks, dim))
+        e = np.asarray(np.linalg.solve(root.mT, drawn[:, :, None])[:, :, 0], dtype=np.float64)
+        precision_F = np.einsum("t,tij->ij", w**2 / s, gram) + np.eye(dim) / size
+        covariance = np.linalg.inv(precision_F)
+        F = rng.multivariate_normal(covariance @ ((w / s) @ (moment - np.matvec(gram, e))), covariance)
+        size = (rate + 0.5 * F @ F) / rng.gamma(0.5 + 0.5 * dim)
+        rate = rng.gamma(1.0) / (1 / strength + 1 / size)
+        for _ in range(3):
+            tried = a * np.exp(1.5 * rng.standard_normal())
+            logs = [
+                -0.5 * n_tasks * dim * np.log(value)
+                - 0.5 * np.sum(e**2 / q[:, None]) / value
+                + float(log_outside_density(np.array(value), strength))
+                for value in (a, tried)
+            ]
+            a = tried if np.log(rng.random()) < logs[1] - logs[0] else a
+        q = (nu + w**2 + np.vecdot(e, e) / a) / rng.chisquare(nu + 1 + dim, n_tasks)
+        density = [float(np.sum(stats.gamma(v / 2, scale=2 / v).logpdf(1 / q))) for v in tails]
+        chances = np.exp(density - np.max(density))
+        nu = float(rng.choice(tails, p=chances / chances.sum()))
+        theta = np.outer(w, F) + e
+        left = square - 2 * np.vecdot(theta, moment) + np.vecdot(theta, np.matvec(gram, theta))
+        s = (worth * s0 + left) / rng.chisquare(worth + statistics.count)
+        s0 = rng.gamma(0.5 * worth * n_tasks) / (0.5 * worth * np.sum(1 / s))
+        if turn >= 0:
+            total += theta
+            spread += theta[:, :, None] * theta[:, None, :]
+    average = total / n_turns
+    return mean + average, spread / n_turns - average[:, :, None] * average[:, None, :]
+
+
+@pytest.mark.slow
+def test_tails_noises_and_a_mean_are_those_of_a_chain_that_integrates_nothing_out() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((6, 5, 2))
+    theta = np.array([2.0, -1.0]) + np.outer(rng.standard_normal(5), [1.5, 0.5])
+    statistics = GramStatistics.of(x, np.vecdot(x, theta) + rng.standard_normal((6, 5)))
+    prior = FactorPrior(rank=1, mean="learned", alone=False, sweeps=8000)
+    learned = replace(learn_prior(statistics, prior, None), worth=4.0)
+    assert np.abs(learned.found.model.mean).max() > 0.5
+    moments = averaged_moments(learned, prior)
+    assert moments is not None
+    mean, covariance = naive_gibbs(statistics, learned, 4.0, 12_000, seed=0)
+    width = np.sqrt(np.einsum("tii->ti", covariance))
+    # the slower chain is worth some hundred draws along its slowest directions: 0.1 of the width
+    assert (np.abs(moments.means - mean) < 0.3 * width).all()
+    assert_allclose(np.sqrt(np.einsum("tii->ti", moments.covariances)), width, rtol=0.25)
 
 
 def test_it_is_the_likeliest_prior_where_there_is_little_doubt() -> None:
@@ -297,3 +372,102 @@ def test_the_proofs_in_short() -> None:
     # rounds are few and tasks unrelated: shared regrets are those of playing alone, up to 0.1 or so
     assert np.abs(logs[:, :, 1, 0]).max() < 0.4
     assert set(summary(logs)) == {"greedy", "thompson", "ucb"}
+
+
+def test_estimates_mix_the_average_over_priors_with_standing_alone() -> None:
+    x, y, _ = draw(3, n_tasks=12, n=12, signal=3.0)
+    y[:, 0] += np.vecdot(x[:, 0], np.arange(10.0) - 4.5)
+    estimate = FactorPrior().fit(GramStatistics.of(x, y))
+    posterior = estimate.posterior
+    assert isinstance(posterior, FactorPosterior)
+    assert posterior.averaged is not None
+    assert posterior.standing is not None
+    alone, strengths = estimate.alone[:, None], posterior.standing.strengths
+    assert alone.max() > 0.1
+    own = [
+        np.linalg.solve(gram + noise / (posterior.noise * strength) * np.eye(10), moment)
+        for gram, moment, noise, strength in zip(
+            posterior.statistics.gram, posterior.statistics.moment, estimate.noises, strengths, strict=True
+        )
+    ]
+    mixed = (1 - alone) * posterior.averaged.means + alone * np.array(own)
+    assert_allclose(estimate.theta, mixed, atol=1e-8)
+
+
+def test_the_evidence_counts_the_units_of_tasks() -> None:
+    x, y, _ = draw(6, n_tasks=24, n=40, signal=3.0)
+    units = np.geomspace(0.01, 100.0, 24)
+    plain, scaled = (FactorPrior(sweeps=0).fit(GramStatistics.of(x, y * u)) for u in (1.0, units))
+    # noises of single tasks are learned, so it is not exact
+    assert abs(scaled.evidence - (plain.evidence - 40 * np.log(units).sum())) < 15.0
+
+
+def test_a_newcomer_has_the_width_of_tasks_that_were_seen() -> None:
+    rng = np.random.default_rng(7)
+    x, y, theta = draw(7, n_tasks=60, n=80, signal=2.0)
+    units = np.exp(0.3 * rng.standard_normal(60))
+    for size in (1.0, units):
+        estimate = FactorPrior().fit(GramStatistics.of(x, 3.0 * size * y))
+        posterior = estimate.posterior
+        assert isinstance(posterior, FactorPosterior)
+        _, root, deviation = posterior.newcomer().parts
+        scaled = 3.0 * theta * np.reshape(size, (-1, 1))
+        # tails and the few that may stand alone make it wider than the tasks are
+        total = float(deviation[0] ** 2 * np.sum(root[0] ** 2))
+        assert 0.8 < total / np.mean(np.sum(scaled**2, axis=1)) < 6.0
+        assert 0.5 < deviation[0] ** 2 / np.mean(9.0 * np.square(size)) < 2.0
+        components = np.einsum("mii->m", estimate.prior.covariances)  # type: ignore[union-attr]
+        assert components.min() < total < components.max()
+
+
+def test_one_task_with_all_the_rewards() -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, y = rng.standard_normal((10, 5, 3)), np.zeros((10, 5))
+        y[rng.integers(10), 0] = 1.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert np.isfinite(FactorPrior().fit(GramStatistics.of(x, y)).theta).all()
+
+
+def test_a_feature_that_some_tasks_never_saw_has_the_prior_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(linalg, "CHUNK_BYTES", 8 * 6 * 6 * 4)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((12, 40, 6))
+    x[:, 36:, 3] = 0.0
+    y = np.vecdot(x, rng.standard_normal((40, 6))) + rng.standard_normal((12, 40))
+    estimate = FactorPrior(rank=0).fit(GramStatistics.of(x, y))
+    variances = np.einsum("tii->ti", estimate.covariance)
+    assert (variances[36:, 3] > 3.0 * variances[:36, 3].mean()).all()
+
+
+def test_units_of_features_do_not_matter_where_noises_differ() -> None:
+    x, y, _ = draw(4, n_tasks=12, n=20)
+    y *= np.geomspace(0.2, 5.0, 12)
+    plain, scaled = (FactorPrior().fit(GramStatistics.of(x * size, y)) for size in (1.0, 3e5))
+    assert_allclose(3e5 * scaled.theta, plain.theta, rtol=1e-3, atol=1e-3)
+
+
+def test_the_order_of_many_tasks_does_not_choose_units() -> None:
+    rng = np.random.default_rng(2)
+    for level in (1.0, 2.0, 3.0):
+        x = rng.standard_normal((8, 130, 3))
+        x[..., 0] = 1.0
+        theta = rng.standard_normal((130, 3))
+        theta[:, 0] *= level
+        statistics = GramStatistics.of(x, np.vecdot(x, theta) + rng.standard_normal((8, 130)))
+        assert Units.of(statistics) == Units.of(permuted(statistics, rng.permutation(130)))
+    common = np.repeat(rng.standard_normal((20, 1, 5)), 10, axis=1)
+    design = GramStatistics.of(common, rng.standard_normal((20, 10)))
+    assert Units.of(design).plain
+
+
+def test_a_refit_follows_the_settings_for_noise() -> None:
+    x, y, _ = draw(4, n_tasks=12, n=20)
+    statistics = GramStatistics.of(x, y * np.geomspace(0.2, 5.0, 12))
+    own = FactorPrior().fit(statistics)
+    assert np.ptp(own.noises) > 0
+    shared = FactorPrior(noise="shared").refit(statistics, own)
+    assert np.ptp(shared.noises) == 0.0
