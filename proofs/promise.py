@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from posse import (
+    GaussianPrior,
+    Geometric,
     IndependentGreedy,
     IndependentThompson,
     IndependentUCB,
+    LearningPolicy,
     SharedGreedy,
     SharedThompson,
     SharedUCB,
@@ -63,6 +67,8 @@ CASES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "fixed arms, unrelated, T = 10": ("fixed-arms", {"n_tasks": 10, "n_arms": 10, **UNRELATED}),
     "fixed arms, unrelated, T = 20": ("fixed-arms", {"n_tasks": 20, "n_arms": 10, **UNRELATED}),
 }
+# The mean of the levels, their standard deviation, the length of the other parameters, and the noise.
+TRUE_PRIORS = {"intercept, unrelated": (2.0, 1.0, 1.0, 1.0), "clicks, unrelated": (0.5, 0.1, 0.5, 0.22)}
 
 
 def problem_of(case: str, seed: int) -> Problem:
@@ -107,6 +113,50 @@ def summary(logs: Array) -> dict[str, Any]:
     }
 
 
+def true_prior_ratios(case: str, seed: int) -> Array:
+    """Return logarithms of regrets, of who is told the true prior over who learns alone: (rules, 2).
+
+    Nobody shares anything in these cases, so that this is what the best prior of all would bring: early and
+    late, over all tasks.
+    """
+    level, spread, size, noise = TRUE_PRIORS[case]
+    problem = problem_of(case, seed)
+    mean, variances = np.zeros(20), np.full(20, size**2 / 20)
+    mean[0], variances[0] = level, spread**2
+    prior = GaussianPrior(mean=mean, covariance=np.diag(variances), noise=noise)
+    found = []
+    for _, alone in RULES.values():
+        told = replace(LearningPolicy(estimator=prior, schedule=Geometric()), rule=alone.rule)  # type: ignore[attr-defined]
+        traces = simulate_all(
+            problem,
+            {"told": told, "alone": alone},
+            horizon=LATE,
+            seed=seed,
+            checkpoints=[EARLY, LATE],
+            final_state=False,
+        )
+        found.append(np.log(traces["told"].regret_per_task / traces["alone"].regret_per_task))
+    return np.array(found)
+
+
+def true_priors(n_seeds: int = 24) -> dict[str, Any]:
+    """Return what the true prior would bring in cases with a level: ratios with half-widths of 95 %."""
+    found = {}
+    for case in TRUE_PRIORS:
+        logs = np.array(Parallel(n_jobs=2)(delayed(true_prior_ratios)(case, seed) for seed in range(n_seeds)))
+        half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(n_seeds)
+        ratio = np.exp(logs.mean(axis=0))
+        found[f"the true prior, {case}"] = {
+            rule: {
+                "early": round(float(ratio[place, 0]), 3),
+                "late": round(float(ratio[place, 1]), 3),
+                "+-": round(float(half[place, 1]), 3),
+            }
+            for place, rule in enumerate(RULES)
+        }
+    return found
+
+
 def prove(most_seeds: int = 48, close: float = 0.01, seconds: float = 3600.0) -> dict[str, Any]:
     """Return ratios of all cases, each with seeds until half-widths are close, or there are too many.
 
@@ -122,7 +172,10 @@ def prove(most_seeds: int = 48, close: float = 0.01, seconds: float = 3600.0) ->
                 break
             seeds = range(first, first + 12)
             known += Parallel(n_jobs=2)(delayed(log_ratios)(case, seed) for seed in seeds)
-    return {case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items() if known}
+    played = {
+        case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items() if known
+    }
+    return {**played, **true_priors()}
 
 
 def _half_width(logs: Array) -> float:

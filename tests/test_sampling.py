@@ -11,7 +11,7 @@ from proofs.coverage import cell
 from proofs.promise import log_ratios, summary
 from scipy import stats
 
-from posse import FactorPrior, GramStatistics, MixturePrior
+from posse import FactorPrior, GramStatistics, MixturePrior, Ridge
 from posse.estimators import FactorEstimate
 from posse.estimators.factor_prior.learning import Learned, learn_prior
 from posse.estimators.factor_prior.posterior import FactorPosterior
@@ -347,18 +347,23 @@ def test_a_mixture_of_priors_against_the_textbook() -> None:
     statistics = GramStatistics.of(x, rng.standard_normal((4, 3)))
     roots = rng.standard_normal((3, 2, 2))
     covariances, weights = roots @ roots.mT, np.array([0.5, 0.3, 0.2])
-    estimate = MixturePrior(weights=weights, mean=np.zeros(2), covariances=covariances, noise=0.5).fit(
-        statistics
-    )
+    noises = np.array([0.5, 2.0, 0.5])
+    means = np.zeros((3, 2))
+    prior = MixturePrior(weights=weights, means=means, covariances=covariances, noises=noises)
+    estimate = prior.fit(statistics)
     for t in range(3):
         alone = statistics.take(np.arange(3) == t)
-        parts = [log_likelihoods(alone, covariance, 0.5) for covariance in covariances]
+        parts = [log_likelihoods(alone, *part) for part in zip(covariances, noises.tolist(), strict=True)]
         logs = np.array([part[0] for part in parts]) + np.log(weights)
         mean, covariance = average(logs, *(np.array([part[i] for part in parts]) for i in (1, 2)))
         assert_allclose(estimate.theta[t], mean[0], rtol=1e-9)
         assert_allclose(estimate.covariance[t], covariance[0], rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match=r"`weights` of MixturePrior must be shares that add up to 1"):
-        MixturePrior(weights=np.array([0.5, 0.2]), mean=np.zeros(2), covariances=covariances[:2], noise=0.5)
+        MixturePrior(
+            weights=np.array([0.5, 0.2]), means=means[:2], covariances=covariances[:2], noises=noises[:2]
+        )
+    with pytest.raises(ValueError, match=r"statistics for a MixturePrior must have its 2 features\. Got 3"):
+        prior.fit(GramStatistics.zeros(1, 3))
 
 
 @pytest.mark.slow
@@ -416,7 +421,7 @@ def test_a_newcomer_has_the_width_of_tasks_that_were_seen() -> None:
         total = float(deviation[0] ** 2 * np.sum(root[0] ** 2))
         assert 0.8 < total / np.mean(np.sum(scaled**2, axis=1)) < 6.0
         assert 0.5 < deviation[0] ** 2 / np.mean(9.0 * np.square(size)) < 2.0
-        components = np.einsum("mii->m", estimate.prior.covariances)  # type: ignore[union-attr]
+        components = np.einsum("mii->m", estimate.prior.covariances)
         assert components.min() < total < components.max()
 
 
@@ -471,3 +476,20 @@ def test_a_refit_follows_the_settings_for_noise() -> None:
     assert np.ptp(own.noises) > 0
     shared = FactorPrior(noise="shared").refit(statistics, own)
     assert np.ptp(shared.noises) == 0.0
+
+
+def test_newcomers_may_be_loud_or_quiet_and_count_in_units_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    x, y, theta = draw(1, n_tasks=30, n=60, dim=6, signal=2.0)
+    levels = np.geomspace(0.2, 5.0, 30)[rng.permutation(30)]
+    noisy = np.vecdot(x, theta) + levels * (y - np.vecdot(x, theta))
+    basis = np.linalg.svd(theta)[2][:2]
+    fresh = 2.0 * rng.standard_normal((40, 2)) @ basis / np.sqrt(3.0)
+    for rewards, level, unit in ((noisy, 5.0, 1.0), (noisy, 0.2, 1.0), (levels * y, 0.2, 0.2)):
+        estimate = FactorPrior().fit(GramStatistics.of(x, rewards))
+        z = rng.standard_normal((20, 40, 6))
+        reward = unit * np.vecdot(z, fresh) + level * rng.standard_normal((20, 40))
+        statistics = GramStatistics.of(z, reward)
+        informed, blank = estimate.prior.fit(statistics).theta, Ridge().fit(statistics).theta
+        errors = [np.mean(np.sum((found - unit * fresh) ** 2, axis=1)) for found in (informed, blank)]
+        assert errors[0] < errors[1]

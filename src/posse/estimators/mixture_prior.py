@@ -13,33 +13,35 @@ from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
 from posse.estimators.gaussian_prior import GaussianPrior, semi_root
 from posse.estimators.statistics_checks import check_statistics
-from posse.numerics.checks import Array, check_array, check_number
+from posse.numerics.checks import Array, check_array
 from posse.numerics.linalg import triangular_root
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixturePrior:
-    """theta_t ~ sum_j weights_j N(mean, covariances_j), noise of known variance: the posterior of every task.
+    """With probability weights_j, theta_t ~ N(means_j, covariances_j) in noise of variance noises_j.
 
     `FactorPrior` learns one from many tasks: a new task may lie in what they share, be larger than most of
-    them, or have nothing in common with them. Its own rewards say which, task by task.
+    them, have nothing in common with them, or be louder. Its own rewards say which, task by task.
 
     Parameters
     ----------
     weights : (m,)
         How likely each component is before the data; they add up to 1.
-    mean : (d,)
-        The mean of all components.
+    means : (m, d)
     covariances : (m, d, d)
         Symmetric, with no negative eigenvalue.
-    noise : float
-        Variance of the rewards' noise.
+    noises : (m,)
+        Variances of the rewards' noise, above 0.
 
     Examples
     --------
     >>> known, anything = np.diag([4.0, 0.0]), np.diag([4.0, 4.0])
     >>> prior = MixturePrior(
-    ...     weights=np.array([0.9, 0.1]), mean=np.zeros(2), covariances=np.stack([known, anything]), noise=1.0
+    ...     weights=np.array([0.9, 0.1]),
+    ...     means=np.zeros((2, 2)),
+    ...     covariances=np.stack([known, anything]),
+    ...     noises=np.ones(2),
     ... )
     >>> twice = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     >>> prior.fit(GramStatistics.of(twice, np.full((2, 1), 0.1))).theta.round(2)
@@ -49,44 +51,56 @@ class MixturePrior:
 
     Notes
     -----
-    The covariance of an estimate is that of the whole mixture, between its components included.
+    The covariance of an estimate is that of the whole mixture, between its components included. A task's
+    noise is the mean of those of its components.
     """
 
     weights: Array
-    mean: Array
+    means: Array
     covariances: Array
-    noise: float
+    noises: Array
 
     gives_covariance = True
 
     def __post_init__(self) -> None:
-        mean = check_array("`mean` of MixturePrior", self.mean, ("d",))
         weights = check_array("`weights` of MixturePrior", self.weights, ("m",))
-        shape = (len(weights), len(mean), len(mean))
+        means = check_array("`means` of MixturePrior", self.means, (len(weights), "d"))
+        shape = (*means.shape, means.shape[1])
         covariances = check_array("`covariances` of MixturePrior", self.covariances, shape)
-        check_number("`noise` of MixturePrior", self.noise, 0.0, open_low=True)
+        noises = check_array("`noises` of MixturePrior", self.noises, (len(weights),))
         if weights.size == 0 or weights.min() < 0.0 or abs(weights.sum() - 1.0) > 1e-8:
             raise ValueError(f"`weights` of MixturePrior must be shares that add up to 1. Got {weights}.")
-        for name, value in (("mean", mean), ("weights", weights), ("covariances", covariances)):
+        checked = {"weights": weights, "means": means, "covariances": covariances, "noises": noises}
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
         _ = self._components  # a bad covariance is an error now, not in the first fit
 
     @cached_property
     def _components(self) -> list[GaussianPrior]:
         return [
-            GaussianPrior(mean=self.mean, covariance=covariance, noise=self.noise)
-            for covariance in self.covariances
+            GaussianPrior(mean=mean, covariance=covariance, noise=float(noise))
+            for mean, covariance, noise in zip(self.means, self.covariances, self.noises, strict=True)
         ]
+
+    @property
+    def mean(self) -> Array:
+        """The mean of the whole mixture, (d,)."""
+        return np.asarray(self.weights @ self.means)
 
     @property
     def covariance(self) -> Array:
         """The covariance of the whole mixture, (d, d)."""
-        return np.asarray(np.tensordot(self.weights, self.covariances, axes=1))
+        apart = self.means - self.mean
+        spread = self.covariances + apart[:, :, None] * apart[:, None, :]
+        return np.asarray(np.tensordot(self.weights, spread, axes=1))
 
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task; with no data it is the mean."""
-        if statistics.dim != len(self.mean):
-            raise ValueError(f"`mean` of MixturePrior must have dim={statistics.dim}. Got {len(self.mean)}.")
+        dim = self.means.shape[1]
+        if statistics.dim != dim:
+            raise ValueError(
+                f"statistics for a MixturePrior must have its {dim} features. Got {statistics.dim}."
+            )
         check_statistics(statistics)
         estimates = [component.fit(statistics) for component in self._components]
         logs = np.stack([self._log_evidences(component, statistics) for component in self._components])
@@ -100,22 +114,26 @@ class MixturePrior:
             * np.concatenate([estimate.root, (mean - theta)[:, :, None]], axis=2)
             for chance, estimate, mean in zip(chances, estimates, means, strict=True)
         ]
-        posterior = MixturePosterior(triangular_root(np.concatenate(roots, axis=2)), self)
+        noises = np.asarray(self.noises @ chances)
+        posterior = MixturePosterior(triangular_root(np.concatenate(roots, axis=2)), noises, self)
         return Estimate(theta, posterior=posterior)
 
     def _log_evidences(self, component: GaussianPrior, statistics: GramStatistics) -> Array:
         """Return log p(y_t) under a component, up to a constant, (T,).
 
-        With S = L L' and z = y - X mu it is minus half of log det(I + L'G L / s2) less the square of what the
-        prior explains of L'X'z.
+        With S = L L' and z = y - X mu it is minus half of n log s2 + |z|^2 / s2 + log det(I + L'G L / s2),
+        less the square of what the prior explains of L'X'z.
         """
+        mean, noise = component.mean, component.noise
         root = semi_root("`covariances` of MixturePrior", component.covariance)
-        matrices = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / self.noise
-        slope = (statistics.moment - statistics.gram @ self.mean) @ root / self.noise
+        matrices = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / noise
+        slope = (statistics.moment - statistics.gram @ mean) @ root / noise
         values, vectors = np.linalg.eigh(matrices)
         values = np.maximum(values, 1.0)
         explained = np.sum(np.vecmat(slope, vectors) ** 2 / values, axis=1)
-        return np.asarray(0.5 * (explained - np.log(values).sum(axis=1)))
+        square = statistics.square - 2.0 * statistics.moment @ mean + (statistics.gram @ mean) @ mean
+        noisy = statistics.count * np.log(noise) + square / noise
+        return np.asarray(0.5 * (explained - noisy - np.log(values).sum(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +144,13 @@ class MixturePosterior:
     ----------
     known : (T, d, d)
         Roots of the covariances.
+    noises : (T,)
+        The noise variance of each task.
     prior : MixturePrior
     """
 
     known: Array
+    noises: Array
     prior: MixturePrior
 
     def roots(self) -> Array:
@@ -138,11 +159,10 @@ class MixturePosterior:
 
     def beliefs(self, theta: Array) -> Beliefs:
         """Return the posteriors of all tasks, whose means theta (T, d) are known, as one Gaussian each."""
-        noise = self.prior.noise
-        return Beliefs.of(theta, self.known / np.sqrt(noise), np.full(len(theta), noise))
+        return Beliefs.of(theta, self.known / np.sqrt(self.noises)[:, None, None], self.noises)
 
     def newcomer(self) -> Beliefs:
         """Return the prior, as one Gaussian of the mixture's moments."""
-        noise = self.prior.noise
+        noise = np.array([self.prior.weights @ self.prior.noises])
         root = semi_root("the prior's covariance", self.prior.covariance) / np.sqrt(noise)
-        return Beliefs.of(self.prior.mean[None], root[None], np.full(1, noise))
+        return Beliefs.of(self.prior.mean[None], root[None], noise)

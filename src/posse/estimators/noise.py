@@ -53,7 +53,7 @@ def moderated_variances(misfits: Array, freedoms: Array) -> Moderated:
 
     If a task's variance is e s0 / chi-square(e), what is left of its rewards, R_t ~ variance chi-square(f_t),
     has R_t / (f_t s0) ~ F(f_t, e). s0 and e are the likeliest; a task with many rewards then has a variance
-    of its own, and one with few that of the others: moderated variances (G. K. Smyth, 2004), equation (13) of
+    of its own, and one with few that of the others: moderated variances (G. K. Smyth, 2004), equation (10) of
     the page "The learned prior".
 
     Parameters

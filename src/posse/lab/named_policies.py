@@ -166,7 +166,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
         ),
         "shared": NamedPolicy(
             "Shared",
-            "posse's default: the learned prior, confidence bounds on finite action sets, Thompson elsewhere",
+            "for those who do not choose: the learned prior, confidence bounds on finite sets, Thompson elsewhere",
             "posse",
             Style(PINK, "diamond"),
             **_learning(Shared, rank=PRIOR_RANK, scale=UCB_SCALE),

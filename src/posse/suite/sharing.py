@@ -188,7 +188,9 @@ def promise(data: pl.DataFrame) -> str:
     n_scenarios = len({row["scenario"] for row in judged})
     cases = f"{len(judged)} pairs of a shared policy and a scenario, {n_scenarios} scenarios"
     if not broken:
-        return f"{asked} it held in all {cases}."
+        largest = (max(row[name] or 0.0 for row in judged) for name in ("mean_to_same", "worst_to_same"))
+        found = " and ".join(f"{value:.2f}" for value in largest)
+        return f"{asked} it held in all {cases}, by point estimates; the largest ratios were {found}."
     found = "; ".join(_in_words(row) for row in broken)
     return f"{asked} it failed in {len(broken)} of {cases}. {found}."
 

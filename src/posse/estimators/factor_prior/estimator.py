@@ -29,6 +29,9 @@ PLAIN = Units(0, 0)
 class FactorEstimate(Estimate):
     """An estimate by `FactorPrior`, with the prior that it learned.
 
+    `theta` and the covariance are averages over priors, where rewards are few; `basis`, `spectrum`,
+    `outside`, `mean`, `noise`, `scales` and `evidence` are those of the likeliest prior.
+
     Attributes
     ----------
     theta : (T, d)
@@ -51,7 +54,9 @@ class FactorEstimate(Estimate):
     noises : (T,)
         The noise variance of each task's rewards.
     alone : (T,)
-        The probability that a task has nothing in common with the others; so far its estimate is its own.
+        The probability that a task has nothing in common with the others; so far its estimate is its own. To
+        be read where the rank is above 0: else nobody shares a direction, and it only compares one strength
+        for all with one of the task's own.
     scales : (T,)
         q_t, how many times the prior variance of most tasks a task has: far above 1 if it is unlike them.
     evidence : float
@@ -74,24 +79,26 @@ class FactorEstimate(Estimate):
         return len(self.spectrum)
 
     @property
-    def prior(self) -> MixturePrior | GaussianPrior:
+    def prior(self) -> MixturePrior:
         """What is known of a task that was never seen: itself an estimator, for new tasks.
 
-        A new task may lie in what the others share, be larger than most of them, or stand alone: each has a
-        component of the mixture, which is as wide as what is known of F. Without any data it is N(0, I).
+        A new task may lie in what the others share, be larger than most of them, or stand alone, and be as
+        loud as any of them: each has a component of the mixture. Without any data it is N(0, I).
         """
         if isinstance(self.posterior, FactorPosterior):
             return self.posterior.prior()
         dim = len(self.mean)
-        return GaussianPrior(mean=np.zeros(dim), covariance=np.eye(dim), noise=1.0)
+        one = {"weights": np.ones(1), "means": np.zeros((1, dim)), "noises": np.ones(1)}
+        return MixturePrior(covariances=np.eye(dim)[None], **one)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorPrior:
     """Learn across tasks a prior theta_t ~ N(mu, q_t S), S = U diag(l) U' + tau (I - UU').
 
-    All of it is learned from the rewards of all tasks, by maximal evidence: k shared directions U and the
-    variances l along them, tau in all others, and the noise. Each task's estimate is then its posterior.
+    All of it is learned from the rewards of all tasks: k shared directions U and the variances l along them,
+    tau in all others, the noise of each task, and who shares nothing. Each task's estimate is then its
+    posterior, under the likeliest prior or averaged over likely ones.
     tau says how far to trust the representation: at 0 tasks lie in it, as the paper assumes; with no shared
     direction (k = 0) each task is on its own, with a ridge that all tasks learn together.
 
@@ -110,7 +117,8 @@ class FactorPrior:
         lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
         Averages over priors also try lighter ones.
     hard : bool
-        Fix tau = 0 where there are shared directions: no task leaves them.
+        Fix tau = 0 where there are shared directions: no task that shares them leaves them. "auto" may then
+        find rank 0, where there are none.
     noise : "own" or "shared"
         Whether each task's rewards have a noise variance of their own, learned with a prior across tasks,
         or all have the same.
@@ -165,7 +173,7 @@ class FactorPrior:
         check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned"])
         check_choice("`noise` of FactorPrior", self.noise, ["own", "shared"])
         if isinstance(self.alone, str):
-            check_choice("`alone` of FactorPrior, if not True or False,", self.alone, ["auto"])
+            check_choice("`alone` of FactorPrior, if neither True nor False,", self.alone, ["auto"])
         check_integer("`sweeps` of FactorPrior", self.sweeps, 0)
         check_integer("`seed` of FactorPrior", self.seed, 0)
         if self.degrees != np.inf:

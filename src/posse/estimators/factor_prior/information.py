@@ -11,7 +11,7 @@ from posse.numerics.checks import Array
 def information(evidence: FactorEvidence, model: FactorModel, solved: Solved) -> tuple[Array, Array]:
     """Return what the data tell about F: along the pooled axes, (d,), times between columns, (k, k).
 
-    Equation (11), with its K_t pooled.
+    Equation (12), with its K_t pooled.
 
     Half of the deviance's expected curvature is sum_t q K_t kron (q w w' / s2), where K_t is Q h Q' less
     what the task's own weights take up, q Q h Y M^-1 Y'h Q'. Here Q h Q' stands at what the pooled

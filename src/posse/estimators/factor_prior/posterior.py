@@ -25,6 +25,8 @@ from posse.numerics.linalg import chunks, identity_plus_root, inverse_root, tria
 MOST_SIDE_BY_SIDE = 4096
 # A new task is tried with so many scales, and with every so many of the strengths that tasks alone may have.
 N_SCALES, SPARSER = 5, 4
+# It may be as loud as one of so many tasks that were seen.
+N_LEVELS = 7
 # How many times the usual strength a task alone has that was never seen, by its mean root.
 UNSEEN = float(BEFORE @ np.sqrt(STRENGTHS)) ** 2
 # A task that stands alone with less than this probability does not.
@@ -137,13 +139,24 @@ class FactorPosterior:
             strengths, chances = STRENGTHS[::SPARSER], BEFORE[::SPARSER]
             alone = (self._usual * strengths)[:, None, None] * np.eye(dim)
             weights = np.append(weights, share * chances / chances.sum())
-        size = self._unit / np.ldexp(1.0, self.units.rewards) * self._size
+        units, noises = self._typical()
+        covariances = self.noise * self._size * np.concatenate([shared, alone]) * self._size.T
+        n_levels, n_parts = len(units), len(weights)
         return MixturePrior(
-            weights=weights / weights.sum(),
-            mean=self._mean,
-            covariances=self.noise * size * np.concatenate([shared, alone]) * size.T,
-            noise=float(self.noise * self._unit**2),
+            weights=np.repeat(weights / weights.sum(), n_levels) / n_levels,
+            means=np.tile(np.outer(units, self.units.size * self.model.mean), (n_parts, 1)),
+            covariances=(covariances[:, None] * units[:, None, None] ** 2).reshape(-1, dim, dim),
+            noises=np.tile(noises, n_parts),
         )
+
+    def _typical(self) -> tuple[Array, Array]:
+        """Return units and noise variances of tasks that were seen, (m,) each: some, from quiet to loud."""
+        seen = np.flatnonzero(self.statistics.count > 0)
+        order = seen[np.argsort(self.variances[seen], kind="stable")]
+        if np.ptp(self.variances[seen]) == 0.0:
+            order = order[:1]
+        places = np.unique(np.linspace(0, len(order) - 1, N_LEVELS).round().astype(np.intp))
+        return self._task_units[order[places]], self.variances[order[places]]
 
     @property
     def _unit(self) -> float:
@@ -188,7 +201,7 @@ class FactorPosterior:
     def roots(self) -> Array:
         """Return a root of each task's posterior covariance, (T, d, m): independent parts, side by side.
 
-        Equations (10) and (11) of the page "The learned prior".
+        Equations (11) and (12) of the page "The learned prior".
 
         - What the task's own data leave open, given F. With S = F F' + a I = L L' and H = I + q L'G L it is
           sqrt(q s2) L H^-1/2.

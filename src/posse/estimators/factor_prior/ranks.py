@@ -101,7 +101,7 @@ class RankSearch:
         return STRENGTH * max(alone, 1.0 / (self.evidence.dim * self.evidence.unit))
 
     def score(self, found: Found) -> float:
-        """Return the evidence minus a price for the free parameters of the directions: equation (12)."""
+        """Return the evidence minus a price for the free parameters of the directions: equation (14)."""
         return self.evidence.log_evidence(found.model) - self._price(found.model.rank)
 
     def _price(self, rank: int) -> float:

@@ -2,7 +2,7 @@
 
 With few rewards per task many priors are likely, and the likeliest is only one of them: estimates that take
 it for certain are worse than they could be, and far too sure of themselves. Here what it fixes is drawn in
-turns, each part given all others, from a Gaussian or a gamma distribution of the statistics: equation (14) of
+turns, each part given all others, from a Gaussian or a gamma distribution of the statistics: equation (13) of
 the page "The learned prior". With K = Q D/(s + aqD) Q' and p = Q Q'b/(s + aqD) of every task,
 
     w | F          N(M^-1 F'p, M^-1),  M = I/q + F'K F
