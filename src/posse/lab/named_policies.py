@@ -166,7 +166,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
         ),
         "shared": NamedPolicy(
             "Shared",
-            "for those who do not choose: the learned prior, confidence bounds on finite sets, Thompson elsewhere",
+            "if you do not choose: the learned prior, confidence bounds on finite sets, Thompson elsewhere",
             "posse",
             Style(PINK, "diamond"),
             **_learning(Shared, rank=PRIOR_RANK, scale=UCB_SCALE),
