@@ -30,7 +30,7 @@ CONSOLE = r"^```console\n\$ posse (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n(?P<answer
 FILE = r"^```python title=\"(?P<file>\w+\.py)\"\n(?P<content>.*?)^```\n"
 BLOCK = re.compile(f"{PYTHON}|{FILE}|{CONSOLE}", re.MULTILINE | re.DOTALL)
 # The seconds in the last column of a table are those of one machine.
-SECONDS = re.compile(r"\d+\.\d\d (?=│$)", re.MULTILINE)
+SECONDS = re.compile(r" +\d+\.\d\d (?=│$)", re.MULTILINE)
 TERMINAL = {"COLUMNS": "80", "TERM": "dumb"}
 
 
