@@ -188,9 +188,9 @@ def promise(data: pl.DataFrame) -> str:
     n_scenarios = len({row["scenario"] for row in judged})
     cases = f"{len(judged)} pairs of a shared policy and a scenario, {n_scenarios} scenarios"
     if not broken:
-        largest = (max(row[name] or 0.0 for row in judged) for name in ("mean_to_same", "worst_to_same"))
-        found = " and ".join(f"{value:.2f}" for value in largest)
-        return f"{asked} it held in all {cases}, by point estimates; the largest ratios were {found}."
+        return (
+            f"{asked} it held in all {cases}, by point estimates; the largest ratios were {_largest(judged)}."
+        )
     found = "; ".join(_in_words(row) for row in broken)
     return f"{asked} it failed in {len(broken)} of {cases}. {found}."
 
@@ -243,6 +243,12 @@ def _samples(
 
 def _ends(name: str, found: tuple[float | None, float | None, float | None]) -> dict[str, float | None]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+
+
+def _largest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the largest ratio of means among rows, and the largest of the worst-off, in words."""
+    names = ("mean_to_same", "worst_to_same")
+    return " and ".join(f"{max(row[name] or 0.0 for row in rows):.2f}" for name in names)
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
