@@ -17,7 +17,7 @@ TASKS, ROWS = (10, 30, 100), (5, 20, 100)
 TWO_SIDED = float(stats.norm.ppf(0.95))
 ELLIPSOID = float(stats.chi2(DIM).ppf(0.9))
 # The likeliest prior of one noise for all, with nobody alone: what there was before averages over priors.
-BEFORE = {"noise": "shared", "alone": False, "sweeps": 0}
+BEFORE: dict[str, Any] = {"noise": "shared", "alone": False, "sweeps": 0}
 
 
 def draw(seed: int, n_tasks: int, n_rows: int, *, heavy: bool, n_arms: int = 0) -> tuple[Array, Array, Array]:
@@ -61,7 +61,7 @@ def cell(n_tasks: int, n_rows: int, n_seeds: int, *, heavy: bool, told: bool, ar
     for seed in range(n_seeds):
         data = draw(seed, n_tasks, n_rows, heavy=heavy, n_arms=8 if arms else 0)
         now.append(covered(FactorPrior(rank=rank), *data, seed, arms=arms))
-        before.append(covered(FactorPrior(rank=rank, **BEFORE), *data, seed, arms=arms))  # type: ignore[arg-type]
+        before.append(covered(FactorPrior(rank=rank, **BEFORE), *data, seed, arms=arms))
     found, other = np.array(now), np.array(before)
     return {
         "covered": round(float(found[:, 0].mean()), 3),

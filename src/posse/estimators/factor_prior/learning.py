@@ -113,13 +113,13 @@ class Turns:
     def run(self, evidence: FactorEvidence, known: Known | None) -> Learned:
         """Return what turns lead to from what is known, or from nothing."""
         members, model = np.ones(evidence.n_tasks, dtype=np.bool_), None
+        self.units = np.ones(evidence.n_tasks)
         if known is None:
             evidence = self._in_best_units(self._first_noises(evidence))
         else:
             model = known.model
             if self.settings.noise == "own":
                 evidence = self._in_best_units(evidence.with_noises(known.noises))
-            self.units = self.units if len(self.units) else np.ones(evidence.n_tasks)
             members = self._members(evidence, known.alone)
         for turn in range(MOST_TURNS if known is None else LATER_TURNS):
             learned = self._turn(evidence, members, model)
@@ -159,7 +159,6 @@ class Turns:
 
         It does where tasks have units of their own: who has loud noise has large parameters, too.
         """
-        self.own_units, self.units = False, np.ones(evidence.n_tasks)
         if np.ptp(evidence.noises) == 0.0:
             return evidence
         units = np.sqrt(evidence.noises)

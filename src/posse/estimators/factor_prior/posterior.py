@@ -211,8 +211,7 @@ class FactorPosterior:
         n_tasks, dim = self.statistics.n_tasks, self.statistics.dim
         many, hard = n_tasks > MOST_SIDE_BY_SIDE, np.isinf(self.model.log_ratio)
         alone = self.standing is not None and bool((self.standing.alone > NEGLIGIBLE).any())
-        small = many or alone
-        small = small or self.averaged is not None
+        small = many or alone or self.averaged is not None
         roots = np.empty((n_tasks, dim, dim if small else dim + (self.model.rank if hard else dim)))
         for tasks in chunks(n_tasks, dim):
             parts = self._shared_roots(tasks)
