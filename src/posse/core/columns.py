@@ -101,7 +101,7 @@ class CategoryColumn:
         )
 
     def raw(self, values: Any) -> IntArray:
-        """Return the numbers of levels (n,): -1 where missing, len(levels) for one that is not in `levels`."""
+        """Return the numbers of levels (n,): -1 if missing, len(levels) for one that is not in `levels`."""
         known = {level: number for number, level in enumerate(self.levels)}
         found = np.atleast_1d(np.asarray(values, dtype=object))
         texts = [level_of(value) for value in found.tolist()]

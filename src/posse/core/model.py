@@ -14,7 +14,7 @@ from posse.core.encoder import Encoder
 from posse.core.estimate import Estimate
 from posse.core.posterior import MovingPosterior
 from posse.core.statistics import GramStatistics
-from posse.numerics.checks import Array, BoolArray
+from posse.numerics.checks import Array, BoolArray, IntArray
 
 
 class Prediction(NamedTuple):
@@ -109,7 +109,7 @@ class Model:
             deviation[known] = self._deviations(features[known], index[known])
         return Prediction(mean, deviation, known)
 
-    def _deviations(self, features: Array, index: Array) -> Array:
+    def _deviations(self, features: Array, index: IntArray) -> Array:
         """Return |R_t'x| for rows (n, d) of tasks (n,), a few rows at a time."""
         root, found = self.estimate.root, np.empty(len(features))
         for start in range(0, len(features), 4096):
