@@ -12,7 +12,7 @@ from posse.logs.tables import Found, Join, Look
 with extra("logs"):
     import pyarrow as pa
 with extra("dask"):
-    import dask
+    from dask.base import compute
     from dask.delayed import Delayed, delayed
 
 # How many partial results are joined at a time.
@@ -46,8 +46,8 @@ class DaskTable:
         self.columns = open_piece(self.empty, self.name).columns
 
     def _schema(self) -> Any:
-        """Return the Arrow types of the columns; where a frame does not say them, all partitions are asked."""
-        if self.frame is not None and not (self.frame.dtypes == object).any():
+        """Return the Arrow types of columns; where a frame does not say them, all partitions are asked."""
+        if self.frame is not None and "object" not in map(str, self.frame.dtypes):
             return _plain(as_arrow(self.frame._meta).schema)
         parts = self.parts if self.frame is None else self.frame.to_delayed()
         return _united(_computed([_later(_schema_of, part) for part in parts]))
@@ -77,13 +77,15 @@ class DaskTable:
 
 
 def _later(function: Callable[..., Any], *arguments: Any) -> Delayed:
-    return delayed(function, pure=False)(*arguments)
+    value: Delayed = delayed(function, pure=False)(*arguments)
+    return value
 
 
 def _computed(values: Sequence[Delayed]) -> tuple[Any, ...]:
     """Compute values by whoever computes for Dask now; say it in one sentence if workers lack a package."""
     try:
-        return tuple(dask.compute(*values))
+        computed: tuple[Any, ...] = compute(*values)  # type: ignore[no-untyped-call]
+        return computed
     except Exception as error:
         missing = _missing_module(error)
         if missing is None:
@@ -121,7 +123,7 @@ def _plain(schema: Any) -> Any:
 
 
 def _united(schemas: Sequence[Any]) -> Any:
-    """Return the types that hold the values of all partitions; what is a number here and a text there is text."""
+    """Return the types that hold the values of all partitions: text, if one has numbers and another text."""
     names = schemas[0].names
     for schema in schemas:
         if set(schema.names) != set(names):

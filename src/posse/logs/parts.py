@@ -55,11 +55,8 @@ def summarise_parts(
     check_integer("`n_parts`", n_parts, 2)
     table = LocalTable(source)
     prepared = prepare(table, roles, features, encoder, missing)
-    parts: Parts
-    if roles.time is None:
-        parts = RandomParts(n_parts, seed)
-    else:
-        parts = _windows(table.source, roles.time, n_parts)
+    time = roles.time
+    parts: Parts = RandomParts(n_parts, seed) if time is None else _windows(table.source, time, n_parts)
     scanned = prepared.scan(parts, n_parts, on_rows)
     arms = len(prepared.encoder.arms) or 1
     cells = scanned.statistics

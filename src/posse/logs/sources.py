@@ -131,7 +131,7 @@ def _frame(source: Any) -> Source:
 
 
 def open_piece(table: pa.Table, name: str) -> Source:
-    """Return rows of a larger table as a source that is read by one thread; the others have their own rows."""
+    """Return rows of a larger table as a source that is read by one thread: others have other rows."""
     connection = duckdb.connect(config={"threads": 1})
     return Source(connection.from_arrow(table), name, True, connection)
 

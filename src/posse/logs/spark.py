@@ -85,12 +85,14 @@ def _opened(source: Any) -> tuple[DataFrame, str]:
             "with engine 'spark' a log must be a Spark DataFrame, or the name or path of a table. "
             f"Got {source!r:.100}."
         )
-    session, text = SparkSession.getActiveSession(), os.fspath(source)
-    if session is None:
+    text = os.fspath(source)
+    try:
+        session = SparkSession.active()
+    except PySparkException:
         raise ValueError(
-            f"to open {text!r} with engine 'spark' there must be an active session. Got none: "
+            f"to open {text!r} with engine 'spark' there must be a Spark session. Got none: "
             "SparkSession.builder.getOrCreate() makes one."
-        )
+        ) from None
     try:
         return session.read.table(text), repr(text)
     except (AnalysisException, ParseException):  # no such name, or none that could be one
@@ -105,7 +107,7 @@ def _opened(source: Any) -> tuple[DataFrame, str]:
 
 
 def _look(look: Look[Any], name: str, version: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """Look at a partition, on a worker: Arrow batches of rows go in, and batches of what was found come out."""
+    """Look at a partition, on a worker: Arrow batches of rows go in, and of what was found come out."""
     if version != __version__:
         raise RuntimeError(f"posse must be {version} on Spark's workers. Got {__version__}.")
     pieces = _pieces(batches, name)

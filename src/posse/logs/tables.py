@@ -15,7 +15,7 @@ class Partial(Protocol):
     """What was found in a part of a table: such findings can be joined, and sent in pieces."""
 
     def pieces(self) -> Iterator[tuple[int, Self]]:
-        """Yield pieces of moderate size that, joined, are the whole; those of one number are best joined first."""
+        """Yield pieces of moderate size, which joined are the whole; those of one number are joined first."""
 
 
 Found = TypeVar("Found", bound=Partial)
