@@ -44,7 +44,7 @@ def naive_features(row: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"price": 12.0, "colour": "blue", "at": MONDAY},
     {"price": None, "colour": "red", "at": MONDAY + timedelta(days=5, hours=3, minutes=30)},
     {"price": 7.5, "colour": None, "at": None},
