@@ -85,7 +85,8 @@ def by_duckdb(path: str, dim: int) -> Sums:
     names = [*_names(dim), "y"]
     asked = ["count(*)", *(f"sum({name})" for name in names)]
     asked += [f"sum({one} * {other})" for place, one in enumerate(names) for other in names[: place + 1]]
-    connection = duckdb.connect(config={"threads": 2, "enable_progress_bar": False})
+    connection = duckdb.connect(config={"threads": 2})
+    connection.execute("set enable_progress_bar = false")
     return _sums(connection.sql(f"select task, {', '.join(asked)} from '{path}' group by task").pl(), dim)
 
 
