@@ -59,7 +59,7 @@ class Workload:
     spread: Array
 
     def errors(self, coef: Array, intercept: Array) -> dict[str, float]:
-        """Return root mean squares: of |coef - theta| over tasks, and of y less prediction over fresh rows."""
+        """Return root mean squares: of |coef - theta| over tasks, of y less prediction over fresh rows."""
         off = np.sum((coef - self.theta) ** 2, axis=1)
         predicted = intercept[self.held_task] + np.vecdot(self.held_x, coef[self.held_task])
         left = self.held_y - predicted
@@ -96,5 +96,5 @@ class Workload:
 
         task, x, y = rows(cell.rows)
         held_task, held_x, held_y = rows(HELD_OUT)
-        held = {"held_task": held_task, "held_x": held_x, "held_y": held_y}
+        held: dict[str, Any] = {"held_task": held_task, "held_x": held_x, "held_y": held_y}
         return cls(task=task, x=x, y=y, **held, theta=theta, level=level, spread=spread)

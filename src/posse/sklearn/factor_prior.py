@@ -164,7 +164,11 @@ class FactorPriorRegressor(TaskRegressor):
             level = float(np.average(rows.rewards, weights=rows.weights))
         statistics = rows.statistics(self._design(rows.features), rows.rewards - level)
         self.estimate_ = self._estimate(statistics)
-        self.coef_ = self.estimate_.theta[:, :dim]
+        self.coef_ = self.estimate_.theta[:, :dim].copy()
+        if (
+            self.fit_intercept
+        ):  # no row tells of a column that never varies, and draws leave their noise there
+            self.coef_[:, np.ptp(rows.features, axis=0) == 0.0] = 0.0
         own = self.estimate_.theta[:, dim] if self.fit_intercept else np.zeros(rows.n_tasks)
         self.intercept_ = level + own - self.coef_ @ self.center_
         self.noise_, self.rank_ = self.estimate_.noises, self.estimate_.rank

@@ -38,10 +38,7 @@ def split_column(owner: str, table: Any, column: str | int) -> tuple[Any, NDArra
             raise ValueError(
                 f"{name} must be the place of a column where X has no column names. Got {column!r}."
             )
-        check_choice(name, column, names)
-        if names.count(column) > 1:
-            raise ValueError(f"{name} must be the name of one column. Got {names.count(column)} of them.")
-        place = names.index(column)
+        place = names.index(check_choice(name, column, names))
     else:
         place = check_integer(name, column, 0, n_columns - 1, high_name="columns - 1")
     cells = table.iloc if hasattr(table, "iloc") else table
