@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posse.core.extras import extra
+from posse.core.posterior import MovingPosterior
 from posse.core.statistics import GramStatistics
 from posse.estimators.factor_prior import FactorEstimate, FactorPrior
 from posse.numerics.checks import Array, IntArray, check_choice
@@ -146,8 +147,8 @@ class FactorPriorRegressor(TaskRegressor):
         deviation : (n,), if asked for
             The standard deviation of a new y around its prediction, as in scikit-learn's `BayesianRidge`:
             what is not known of the coefficients, and the noise of a row of weight 1. For a task that was
-            not fitted the first is the prior's, around 0 or around the mean if one was learned. The standard
-            deviation of the expected y alone is the root of deviation^2 less the task's `noise_`.
+            not fitted both are the prior's, as one Gaussian, around 0 or around the mean if one was learned.
+            That of the expected y alone is the root of deviation^2 less the task's `noise_`.
         """
         predicted, features, tasks = self._predicted(X, task)
         if not return_std:
@@ -205,8 +206,11 @@ class FactorPriorRegressor(TaskRegressor):
 
     def _uncertainty(self, rows: Array, tasks: IntArray) -> Array:
         """Return the variance (n,) of a new y, for rows (n, d) of tasks (n,), which are -1 where unseen."""
-        prior, roots = self.estimate_.prior, self.estimate_.root
-        unseen = np.vecdot(rows, rows @ prior.covariance) + prior.weights @ prior.noises
+        posterior, roots = self.estimate_.posterior, self.estimate_.root
+        assert isinstance(posterior, MovingPosterior)
+        # as one Gaussian: the variance of the prior's mixture is mostly that of its few largest components
+        _, root, (noise,) = posterior.newcomer().parts
+        unseen = noise**2 * (1.0 + np.sum((rows @ root[0]) ** 2, axis=1))
         variance = np.where(tasks < 0, unseen, self.noise_[tasks])
         seen = np.flatnonzero(tasks >= 0)
         for some in chunks(len(seen), rows.shape[1]):
