@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from posse import FactorPrior, GramStatistics
+from posse.core.posterior import MovingPosterior
 from posse.sklearn import FactorPriorRegressor, LowRankRegressor
 
 BOTH = [FactorPriorRegressor(), LowRankRegressor()]
@@ -167,6 +168,7 @@ def test_deviations_are_those_of_the_covariances_and_the_noise(tasks: Tasks) -> 
     expected = np.einsum("ni,nij,nj->n", rows, covariances, rows) + model.noise_[tasks.number]
     assert np.allclose(deviation**2, expected)
     _, newcomer = model.predict(tasks.x[:3], task=[-1, -2, -2], return_std=True)
+    assert isinstance(model.estimate_.posterior, MovingPosterior)
     _, (root,), (noise,) = model.estimate_.posterior.newcomer().parts
     expected = noise**2 * (1.0 + np.einsum("ni,ij,nj->n", rows[:3], root @ root.T, rows[:3]))
     assert np.allclose(newcomer**2, expected)
