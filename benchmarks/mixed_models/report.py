@@ -13,10 +13,10 @@ from benchmarks.mixed_models.contenders import CONTENDERS, MERF, POSSE, TOLD
 
 HEADINGS = (
     "",
-    "error of coefficients",
+    "error",
     "ratio",
-    "error on fresh rows",
-    "processor time, s",
+    "fresh rows",
+    "time, s",
     "ratio",
     "note",
 )
@@ -55,7 +55,7 @@ def table(stored: dict[str, Any], cell: tuple[int, int, int, bool]) -> list[list
     for contender in CONTENDERS:
         runs = runs_of(stored, cell, contender.name)
         done, failures = ended(runs), [run["failure"] for run in runs if "failure" in run]
-        warned = ["warns that it did not converge"] if any(run["unconverged"] for run in done) else []
+        warned = ["says it did not converge"] if any(run["unconverged"] for run in done) else []
         note = "; ".join(dict.fromkeys(failures + warned))
         if not done:
             lines.append([contender.name, *["–"] * 5, note])
