@@ -13,12 +13,11 @@ from benchmarks.mixed_models.contenders import CONTENDERS, MERF, POSSE, TOLD
 
 HEADINGS = (
     "",
-    "error of coefficients",
+    "error",
     "ratio",
-    "error on fresh rows",
-    "processor time, s",
+    "fresh rows",
+    "time, s",
     "ratio",
-    "note",
 )
 Run = dict[str, Any]
 
@@ -50,12 +49,14 @@ def ratios(runs: Sequence[Run], others: Sequence[Run], what: str) -> list[float]
 
 
 def table(stored: dict[str, Any], cell: tuple[int, int, int, bool]) -> list[list[str]]:
-    """Return a row of text for each contender."""
+    """Return a row of text for each contender: what stands in the table, and a note at the end."""
     posse, lines = runs_of(stored, cell, POSSE.name), []
     for contender in CONTENDERS:
         runs = runs_of(stored, cell, contender.name)
         done, failures = ended(runs), [run["failure"] for run in runs if "failure" in run]
-        warned = ["warns that it did not converge"] if any(run["unconverged"] for run in done) else []
+        warned = (
+            ["says in some runs that it did not converge"] if any(run["unconverged"] for run in done) else []
+        )
         note = "; ".join(dict.fromkeys(failures + warned))
         if not done:
             lines.append([contender.name, *["–"] * 5, note])
@@ -125,6 +126,8 @@ def markdown(stored: dict[str, Any]) -> str:
         seeds = len(runs_of(stored, cell, POSSE.name))
         text += f"\n### {'Related' if related else 'Unrelated'}, T = {tasks}, d = {dim}, n = {rows}\n\n"
         text += f"{seeds} seeds.\n\n"
-        body = [HEADINGS, ["---"] * len(HEADINGS), *table(stored, cell)]
+        lines = table(stored, cell)  # notes stand below: a wide table has to be scrolled
+        body = [HEADINGS, ["---"] * len(HEADINGS), *(line[:-1] for line in lines)]
         text += "".join(f"| {' | '.join(line)} |\n" for line in body)
+        text += "".join(f"\n{line[0]} {line[-1]}.\n" for line in lines if line[-1])
     return text

@@ -79,15 +79,11 @@ class FactorPriorRegressor(TaskRegressor):
     feature_names_in_ : (n_features_in_,)
         Their names, if X had names that are strings.
 
-    See Also
-    --------
-    posse.FactorPrior : the estimator beneath, on sums of rows.
-    LowRankRegressor : coefficients of a rank that is told, by least squares.
-
     Notes
     -----
-    All directions that tasks do not share have one prior variance, so features should be of comparable size;
-    put `StandardScaler` before it if they are not.
+    `posse.FactorPrior` is the estimator beneath, on sums of rows. All directions that tasks do not share have
+    one prior variance, so features should be of comparable size; put `StandardScaler` before it if they are
+    not.
 
     Examples
     --------

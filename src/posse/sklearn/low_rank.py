@@ -53,14 +53,11 @@ class LowRankRegressor(TaskRegressor):
     feature_names_in_ : (n_features_in_,)
         Their names, if X had names that are strings.
 
-    See Also
-    --------
-    posse.LowRank : the estimator beneath, on sums of rows.
-
     Notes
     -----
-    Nothing says what a task is like that was not fitted, so the mean of the tasks' coefficients predicts it,
-    each task counting once. A fit to all rows together would let the tasks with most rows decide.
+    `posse.LowRank` is the estimator beneath, on sums of rows. It says nothing of a task that was not fitted,
+    so the mean of the tasks' coefficients predicts it, each task counting once. A fit to all rows together
+    would let the tasks with most rows decide.
 
     Examples
     --------
