@@ -1,0 +1,110 @@
+"""Who predicts held-out rewards: each task alone, all as one, and several ways to share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from posse.core.errors import NoDataWarning
+from posse.core.estimate import ConvergenceWarning
+from posse.core.statistics import GramStatistics
+from posse.estimators import FactorEstimate, FactorPrior, LowRank, Ridge
+from posse.logs.levels import with_levels, without_levels
+from posse.numerics.checks import Array
+
+# What each contender is, for tables and pages. All but the last have a level of each task's own.
+CONTENDERS: Mapping[str, str] = {
+    "alone": "each task alone",
+    "pooled": "one regression for all",
+    "strength": "a shared strength, no direction",
+    "low_rank": "hard low rank",
+    "shared": "the learned prior",
+    "shared_levels": "the learned prior, levels too",
+}
+# Descents of the hard low rank; its error is measured, so a better end would only show there.
+STARTS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What contenders learned from one set of rows.
+
+    Attributes
+    ----------
+    theta : mapping of str to (T, d)
+        The parameters of all tasks, by contender.
+    prior : FactorEstimate
+        The learned prior, of features without the constant one.
+    """
+
+    theta: Mapping[str, Array]
+    prior: FactorEstimate
+
+
+@contextmanager
+def measured_anyway() -> Iterator[None]:
+    """Let fits pass that stopped early or had no data: what they are worth is measured on held-out rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", NoDataWarning)
+        yield
+
+
+def fit_two(statistics: GramStatistics, intercept: int | None) -> Fitted:
+    """Fit each task alone and the learned prior, both with a level of each task's own.
+
+    Alone is ridge regression with the penalty of largest evidence, found from the task's own rows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal((50, 8, 3))
+    >>> x[..., 0] = 1.0
+    >>> seen = GramStatistics.of(x, x[..., 0] * 9.0 + x[..., 1] + rng.standard_normal((50, 8)))
+    >>> {name: theta.mean(axis=0)[:2].round() for name, theta in fit_two(seen, 0).theta.items()}
+    {'alone': array([9., 1.]), 'shared': array([9., 1.])}
+    """
+    inside = without_levels(statistics, intercept)
+    with measured_anyway():
+        prior = FactorPrior().fit(inside)
+        effects = {"alone": Ridge().fit(inside).theta, "shared": prior.theta}
+    theta = {name: with_levels(values, statistics, intercept) for name, values in effects.items()}
+    return Fitted(theta=theta, prior=prior)
+
+
+def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
+    """Fit every contender of `CONTENDERS`.
+
+    The hard low rank is told the rank that the learned prior found in these rows, 1 at least. With no
+    constant feature there is no contender that shares levels.
+    """
+    two = fit_two(statistics, intercept)
+    inside = without_levels(statistics, intercept)
+    rank = min(max(two.prior.rank, 1), inside.dim, inside.n_tasks)
+    with measured_anyway():
+        effects = {
+            "pooled": np.repeat(Ridge().fit(_one_task(inside)).theta, inside.n_tasks, axis=0),
+            "strength": FactorPrior(rank=0, alone=True).fit(inside).theta if two.prior.rank else None,
+            "low_rank": LowRank(rank=rank, n_starts=STARTS).fit(inside).theta,
+        }
+        levels = {} if intercept is None else {"shared_levels": FactorPrior().fit(statistics).theta}
+    theta = {
+        name: two.theta["shared"] if values is None else with_levels(values, statistics, intercept)
+        for name, values in effects.items()
+    }
+    found = {**two.theta, **theta, **levels}
+    return Fitted(theta={name: found[name] for name in CONTENDERS if name in found}, prior=two.prior)
+
+
+def _one_task(statistics: GramStatistics) -> GramStatistics:
+    """Return statistics of all rows as if they were of one task."""
+    return GramStatistics(
+        *(
+            part.sum(axis=0, keepdims=True)
+            for part in (statistics.gram, statistics.moment, statistics.square, statistics.count)
+        )
+    )
