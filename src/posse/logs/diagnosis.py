@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -103,19 +103,19 @@ class Diagnosis:
 
     verdict: str
     reason: str
-    gain: float
-    gain_low: float
-    gain_high: float
-    rank: int
+    gain: float = 0.0
+    gain_low: float = 0.0
+    gain_high: float = 0.0
+    rank: int = 0
     rows: float
     features: tuple[str, ...]
     forward: bool
-    errors: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
     tasks: tuple[TaskGain, ...]
-    directions: tuple[Direction, ...]
-    curve: tuple[CurvePoint, ...]
-    newcomers: tuple[CurvePoint, ...]
-    rows_needed: tuple[RowsNeeded, ...]
+    directions: tuple[Direction, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+    newcomers: tuple[CurvePoint, ...] = ()
+    rows_needed: tuple[RowsNeeded, ...] = ()
 
     @property
     def standing_alone(self) -> tuple[TaskGain, ...]:
@@ -188,41 +188,68 @@ def diagnose_parts(
     inside = without_levels(everything, intercept)
     with measured_anyway():
         prior = FactorPrior().fit(inside)
-    silent = _why_not(everything, inside, intercept)
     noise = estimate_noise(everything, intercept, prior.noises)
-    held = hold_out([] if silent else splits(parts, forward=forward), lambda train: fit_all(train, intercept))
-    if not silent and not held.rows.any():
-        raise ValueError(
-            "`parts` must have a task with rows in two of them, to learn from one and test on the other. "
-            f"Got {everything.count.sum():g} rows of {np.count_nonzero(everything.count)} tasks, none such."
+    about: dict[str, Any] = {
+        "rows": float(everything.count.sum()),
+        "features": tuple(features),
+        "forward": forward,
+    }
+    silent = _why_not(everything, inside, intercept)
+    if silent:
+        nothing = HeldOut(rows=np.zeros(len(tasks)), errors={})
+        return Diagnosis(
+            verdict=DO_NOT,
+            reason=silent,
+            tasks=_tasks(tasks, everything, nothing, noise, np.zeros(len(tasks))),
+            **about,
         )
-    gain, rank = _measured(held, noise, 0 if silent else prior.rank)
+    held = _tested(parts, everything, intercept, forward=forward)
+    gain, rank = _measured(held, noise, prior.rank)
     verdict = decide(gain, rank)
-    others = [name for place, name in enumerate(features) if place != intercept]
-    curve = () if silent else learning_curve(parts, intercept, noise, forward=forward)
-    new = () if silent else newcomers(parts, intercept, noise)
     errors = {name: 1.0 + float(held.excess(name, noise).mean()) for name in held.errors}
-    if errors and not forward:
-        told = held.rows > 0
-        mean = float(everything.count[told].mean()) * (1 - 1 / len(parts))
-        curve += (curve_point(mean, held.excess("alone", noise), held.excess("shared", noise)),)
+    others = [name for place, name in enumerate(features) if place != intercept]
+    new = newcomers(parts, intercept, noise)
     return Diagnosis(
         verdict=verdict,
-        reason=silent or _reason(verdict, gain, rank, errors),
+        reason=_reason(verdict, gain, rank, errors),
         gain=gain.value,
         gain_low=gain.low,
         gain_high=gain.high,
         rank=rank,
-        rows=float(everything.count.sum()),
-        features=tuple(features),
-        forward=forward,
         errors=errors,
         tasks=_tasks(tasks, everything, held, noise, 1.0 - prior.alone if rank else np.zeros(len(tasks))),
         directions=directions_of(prior, inside, others) if rank else (),
-        curve=curve,
+        curve=(
+            *learning_curve(parts, intercept, noise, forward=forward),
+            *_last_point(parts, everything, held, noise, forward=forward),
+        ),
         newcomers=new,
         rows_needed=rows_needed(new),
+        **about,
     )
+
+
+def _tested(
+    parts: Sequence[GramStatistics], everything: GramStatistics, intercept: int | None, *, forward: bool
+) -> HeldOut:
+    """Return the held-out errors of all contenders, or say that no row can be held out."""
+    held = hold_out(splits(parts, forward=forward), lambda train: fit_all(train, intercept))
+    if not held.errors:
+        raise ValueError(
+            "`parts` must have a task with rows in two of them, to learn from one and test on the other. "
+            f"Got {everything.count.sum():g} rows of {np.count_nonzero(everything.count)} tasks, none such."
+        )
+    return held
+
+
+def _last_point(
+    parts: Sequence[GramStatistics], everything: GramStatistics, held: HeldOut, noise: Noise, *, forward: bool
+) -> tuple[CurvePoint, ...]:
+    """Return the end of the learning curve, all parts but one; forward in time it has no one size."""
+    if forward:
+        return ()
+    mean = float(everything.count[held.rows > 0].mean()) * (1 - 1 / len(parts))
+    return (curve_point(mean, held.excess("alone", noise), held.excess("shared", noise)),)
 
 
 def _checked(
@@ -262,8 +289,6 @@ def _why_not(everything: GramStatistics, inside: GramStatistics, intercept: int 
 
 def _measured(held: HeldOut, noise: Noise, found: int) -> tuple[Gain, int]:
     """Return the gain, and the rank that was found, or 0 if its directions predict no better than none do."""
-    if not held.errors:
-        return Gain(value=0.0, low=0.0, high=0.0), 0
     alone, shared, strength = (held.excess(name, noise) for name in ("alone", "shared", "strength"))
     return gain_over_tasks(alone, shared), found if shared.mean() < strength.mean() else 0
 
@@ -274,7 +299,7 @@ def _tasks(
     found = []
     for place, name in enumerate(names):
         alone = shared = gain = None
-        if held.errors and held.rows[place] > 0:
+        if held.rows[place] > 0:
             alone, shared = float(held.errors["alone"][place]), float(held.errors["shared"][place])
             # the excess of one task is uncertain, and less than one parameter's worth is no measure
             least = noise.variances[place] / everything.count[place]

@@ -12,7 +12,7 @@ import numpy as np
 from posse.core.statistics import GramStatistics
 from posse.estimators.noise import moderated_variances
 from posse.logs.contenders import Fitted
-from posse.logs.levels import without_levels
+from posse.logs.levels import ROUNDING, without_levels
 from posse.numerics.checks import Array
 
 # Directions of standardised features that have less than this share of the largest variance are none.
@@ -139,6 +139,8 @@ def estimate_noise(statistics: GramStatistics, intercept: int | None, prior: Arr
     taken = np.minimum(ranks + (intercept is not None), statistics.count)
     freedoms = statistics.count - taken
     variances = moderated_variances(left, freedoms).variances if freedoms.sum() >= FEW_LEFT else prior
+    least = ROUNDING * float(inside.square.sum()) / float(statistics.count.sum())
+    variances = np.maximum(variances, least) if left.any() else np.full(len(left), least)
     seen = np.maximum(statistics.count, 1.0)
     return Noise(variances=variances, realised=(left + taken * variances) / seen)
 
