@@ -51,7 +51,7 @@ class SimulatedLog:
         )
 
     def fresh_gain(self) -> float:
-        """Return 1 - sum(shared) / sum(alone) over tasks' excess errors on fresh rows; both fit to all rows."""
+        """Return 1 - sum(shared) / sum(alone) over excess errors of tasks on fresh rows, from all rows."""
         theta = fit_two(total(self.parts), self.intercept).theta
         alone, shared = (
             float(np.mean(squared_errors(self.fresh, theta[name]) / self.fresh.count))
