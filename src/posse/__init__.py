@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from posse.core.codec import (
         save as save,
     )
+    from posse.core.encoder import (
+        Encoder as Encoder,
+    )
     from posse.core.episode import (
         Episode as Episode,
     )
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     )
     from posse.core.learner import (
         Learner as Learner,
+    )
+    from posse.core.model import (
+        Model as Model,
     )
     from posse.core.shipped import (
         register as register,
@@ -172,10 +178,12 @@ _HOMES = {
     "FiniteActions": "posse.core.actions",
     "load": "posse.core.codec",
     "save": "posse.core.codec",
+    "Encoder": "posse.core.encoder",
     "Episode": "posse.core.episode",
     "Estimate": "posse.core.estimate",
     "Fading": "posse.core.fading",
     "Learner": "posse.core.learner",
+    "Model": "posse.core.model",
     "register": "posse.core.shipped",
     "GramStatistics": "posse.core.statistics",
     "FactorPrior": "posse.estimators",
@@ -232,6 +240,7 @@ __all__ = [
     "DoublyExponential",
     "EllipsoidActions",
     "EllipsoidProblem",
+    "Encoder",
     "Episode",
     "Estimate",
     "Every",
@@ -253,6 +262,7 @@ __all__ = [
     "MLinGreedy",
     "MethodOfMoments",
     "MixturePrior",
+    "Model",
     "NaiveGreedy",
     "OracleBasis",
     "OracleCommit",

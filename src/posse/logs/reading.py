@@ -1,0 +1,97 @@
+"""How a column of a table is read: as a number, a category or a date, by which expression of SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from posse.numerics.checks import check_choice
+
+# How a text says that a number, a date or a level is missing.
+GAPS = ("", "na", "n/a", "nan", "null", "none", "-", "?")
+GAP_LEVELS = ("", "na", "n/a", "nan", "null")
+NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT")
+TEXTS = ("VARCHAR", "ENUM", "UUID")
+KINDS = ("number", "category", "date")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read one column.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    kind : str
+        "number", "category" or "date".
+    value : str
+        SQL for the value: a double, a text, or seconds since 1970-01-01; NULL where there is none.
+    wrong : str or None
+        SQL for whether there is a text that is no such value; None where that cannot be.
+    """
+
+    name: str
+    kind: str
+    value: str
+    wrong: str | None = None
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as SQL has it.
+
+    Examples
+    --------
+    >>> quoted("price")
+    '"price"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def is_text(kind: str) -> bool:
+    """Return whether a type of DuckDB is text."""
+    return kind.startswith(TEXTS)
+
+
+def kind_of(kind: str) -> str | None:
+    """Return what a column of a type of DuckDB is read as, None if it cannot be a feature.
+
+    Examples
+    --------
+    >>> kind_of("DECIMAL(8,2)"), kind_of("BOOLEAN"), kind_of("TIMESTAMP_NS"), kind_of("BLOB")
+    ('number', 'category', 'date', None)
+    """
+    if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION")):
+        return None
+    if kind.startswith((*NUMBERS, *UNSIGNED)):
+        return "number"
+    if kind.startswith((*TEXTS, "BOOLEAN")):
+        return "category"
+    return "date" if kind.startswith(("DATE", "TIMESTAMP")) else None
+
+
+def reading(name: str, type_name: str, kind: str) -> Reading:
+    """Return how to read a column of a type of DuckDB as a number, a category or a date."""
+    check_choice(f"what column {name!r} is read as", kind, KINDS)
+    column = quoted(name)
+    if kind == "category":
+        if not is_text(type_name):
+            return Reading(name, kind, f"cast({column} as varchar)")
+        return Reading(name, kind, _filled(f"cast({column} as varchar)", GAP_LEVELS))
+    if kind == "date":
+        if not is_text(type_name):
+            zoned = "WITH TIME ZONE" in type_name
+            return Reading(name, kind, f"epoch({column if zoned else f'cast({column} as timestamp)'})")
+        text = _filled(f"cast({column} as varchar)", GAPS)
+        value = f"epoch(try_cast({text} as timestamp))"
+        return Reading(name, kind, value, f"({text} is not null and {value} is null)")
+    if not is_text(type_name):
+        return Reading(name, kind, f"cast({column} as double)")
+    text = _filled(f"cast({column} as varchar)", GAPS)
+    value = f"try_cast(trim({text}) as double)"
+    return Reading(name, kind, value, f"({text} is not null and {value} is null)")
+
+
+def _filled(column: str, gaps: tuple[str, ...]) -> str:
+    listed = ", ".join(f"'{gap}'" for gap in gaps)
+    return f"(case when lower(trim({column})) in ({listed}) then null else {column} end)"

@@ -1,0 +1,217 @@
+"""Where a log may come from: files, folders, frames, streams, queries; all become one relation of DuckDB."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from posse.core.archive import in_a_line
+from posse.core.extras import extra
+from posse.numerics.checks import check_choice
+
+with extra("logs"):
+    import duckdb
+    import pyarrow as pa
+
+# Rows of a batch, such that a batch of features fits the processor's cache.
+BATCH = 32_768
+ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".csv.gz": "csv"}
+QUERIES = ("select ", "from ", "with ")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table that can be asked, more than once, by SQL.
+
+    Attributes
+    ----------
+    relation : DuckDBPyRelation
+    name : str
+        What errors and accounts call it.
+    typed : bool
+        Whether its columns have types of their own; those of a CSV file are all text.
+    connection : DuckDBPyConnection or None
+        That posse made for it; None if the relation has one of its own.
+    """
+
+    relation: Any
+    name: str
+    typed: bool
+    connection: Any = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The types of the columns, by name, in order."""
+        return dict(zip(self.relation.columns, map(str, self.relation.types), strict=True))
+
+    def ask(self, select: str) -> Any:
+        """Return a relation: the answer to SQL about the table, which is called `log` in it."""
+        try:
+            return self.relation.query("log", select)
+        except duckdb.Error as error:
+            raise self.unreadable(error) from error
+
+    def rows(self, relation: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of an answer of `ask`."""
+        try:
+            return list(relation.fetchall())
+        except duckdb.Error as error:
+            raise self.unreadable(error) from error
+
+    def batches(self, select: str, size: int) -> Iterator[Any]:
+        """Yield the answer to SQL about the table, `log`, as Arrow batches of at most so many rows."""
+        try:
+            yield from self.ask(select).to_arrow_reader(size)
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise self.unreadable(error) from error
+
+    def unreadable(self, error: Exception) -> ValueError:
+        """Return the error that says why this source cannot be read."""
+        return ValueError(f"{self.name} cannot be read: {in_a_line(error)[:400]}")
+
+    @property
+    def rejected(self) -> tuple[int, int]:
+        """How many lines of CSV files were not rows, as far as they have been read, and the first of them."""
+        if self.typed or self.connection is None:
+            return 0, 0
+        asked = "select count(distinct (file_path, line)), min(line) from reject_errors join reject_scans "
+        count, first = self.connection.sql(f"{asked} using (scan_id, file_id)").fetchall()[0]
+        return int(count), int(first or 0)
+
+
+def open_source(source: Any) -> Source:
+    """Return a log as one table, whatever it is given as.
+
+    Parameters
+    ----------
+    source
+        A Parquet or CSV file, a pattern such as "logs/*.parquet", a folder of such files, a list of them; a
+        frame of pandas or polars, an Arrow table, anything else with `__arrow_c_stream__`; a DuckDB relation;
+        or a SQL query about files, as "select * from 'log.parquet' where year = 2026".
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        return Source(source, "a DuckDB relation", True)
+    if isinstance(source, str) and source.strip().lower().startswith(QUERIES):
+        return _query(source)
+    if isinstance(source, str | os.PathLike):
+        return _files(_found(os.fspath(source)), os.fspath(source))
+    if (
+        isinstance(source, Sequence)
+        and source
+        and all(isinstance(item, str | os.PathLike) for item in source)
+    ):
+        files = [file for item in source for file in _found(os.fspath(item))]
+        return _files(files, f"{len(files)} files")
+    return _frame(source)
+
+
+def _connect() -> Any:
+    return duckdb.connect(config={"threads": min(4, os.cpu_count() or 1)})
+
+
+def _query(text: str) -> Source:
+    connection = _connect()
+    try:
+        return Source(connection.sql(text), "the query", True, connection)
+    except duckdb.Error as error:
+        raise ValueError(f"the query cannot be run: {in_a_line(error)[:400]}") from error
+
+
+def _frame(source: Any) -> Source:
+    kind = type(source).__name__
+    if hasattr(source, "dtypes") and hasattr(source, "to_numpy") and hasattr(source, "items"):
+        source = _without_mixtures(source)
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise ValueError(
+            "a log must be a file, pattern, folder or list of files, a frame or Arrow stream, a DuckDB "
+            f"relation or a query. Got {source!r:.100}."
+        )
+    try:
+        table = pa.table(source) if not isinstance(source, pa.Table) else source
+    except (pa.ArrowException, TypeError) as error:
+        raise ValueError(f"a log must be a table of plain columns. Got: {in_a_line(error)[:300]}") from error
+    connection = _connect()
+    return Source(connection.from_arrow(table), f"{kind} of {table.num_rows:,} rows", True, connection)
+
+
+def _without_mixtures(frame: Any) -> Any:
+    """Return a pandas frame whose columns of unlike objects are text, as a CSV file would have them."""
+    mixed = {
+        name: values.map(lambda value: None if value is None or value != value else str(value))
+        for name, values in frame.items()
+        if values.dtype == object and len({type(value) for value in values.dropna()}) > 1
+    }
+    return frame.assign(**mixed) if mixed else frame
+
+
+def _found(text: str) -> list[str]:
+    """Return the files that a path, a folder or a pattern stands for, or say that there are none."""
+    path = Path(text).expanduser()
+    if path.is_dir():
+        files = sorted(str(file) for file in path.rglob("*") if _kind(file.name) is not None)
+        if not files:
+            raise ValueError(
+                f"a folder of logs must hold Parquet or CSV files. Got {text!r}, which has none."
+            )
+        return files
+    if path.exists():
+        return [str(path)]
+    files = sorted(glob.glob(str(path), recursive=True))
+    if files:
+        return files
+    if glob.has_magic(text):
+        raise ValueError(f"a pattern of logs must match files. Got {text!r}, which matches none.")
+    nearby = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    if not nearby:
+        raise ValueError(
+            f"a log must be a file that exists. Got {text!r}, and its folder is empty or missing."
+        )
+    check_choice("a log's file", path.name, sorted(nearby)[:30])
+    raise AssertionError  # a file that exists was found above
+
+
+def _kind(name: str) -> str | None:
+    """Return what a file is by its name: "parquet", "csv", or None."""
+    return next((kind for ending, kind in ENDINGS.items() if name.lower().endswith(ending)), None)
+
+
+def _files(files: list[str], name: str) -> Source:
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1 or None in kinds:
+        raise ValueError(
+            f"logs must be Parquet (.parquet, .pq) or CSV files (.csv, .tsv), of one kind. Got {name!r}."
+        )
+    typed = kinds == {"parquet"}
+    connection = _connect()
+    try:
+        _check_columns(connection, files, typed)
+        relation = _reader(connection, files, typed)
+    except duckdb.Error as error:
+        raise ValueError(f"{name!r} cannot be read: {in_a_line(error)[:400]}") from error
+    return Source(relation, repr(name), typed, connection)
+
+
+def _reader(connection: Any, files: list[str], typed: bool) -> Any:
+    if typed:
+        return connection.read_parquet(files)
+    return connection.read_csv(files, all_varchar=True, store_rejects=True, header=True)
+
+
+def _check_columns(connection: Any, files: list[str], typed: bool) -> None:
+    """Say if two files have different columns: which file, and which columns."""
+    first: list[str] = []
+    for file in files:
+        columns = _reader(connection, [file], typed).columns
+        if first and set(columns) != set(first):
+            missing, added = sorted(set(first) - set(columns)), sorted(set(columns) - set(first))
+            raise ValueError(
+                f"files of one log must have the same columns. Got {file!r}, which lacks {missing} and adds "
+                f"{added} beside {files[0]!r}; a query with union_by_name can join them."
+            )
+        first = first or columns

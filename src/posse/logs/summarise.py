@@ -1,0 +1,246 @@
+"""From a table to the statistics of its tasks, with an account of what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from posse.core.account import Account, Finding
+from posse.core.encoder import Encoder
+from posse.core.statistics import GramStatistics
+from posse.logs.profile import Profile, profile_of
+from posse.logs.recipe import Recipe, make_encoder
+from posse.logs.scan import MISSING, Parts, Roles, Scan, Scanned, joined
+from posse.logs.sources import Source
+from posse.logs.tables import Table, open_table
+from posse.numerics.checks import check_choice
+
+# Rewards whose variance is below this share of their mean square are equal but for rounding.
+CONSTANT_SHARE = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogSummary:
+    """The statistics of the tasks of a log, and how its rows became features.
+
+    Attributes
+    ----------
+    statistics : GramStatistics
+        Of T tasks and d features.
+    tasks : tuple of str
+        The names of the tasks, in order.
+    encoder : Encoder
+    account : Account
+        What was read, what was dropped or filled in, and why.
+    roles : Roles
+        Which columns held the task, the reward and so on.
+    """
+
+    statistics: GramStatistics
+    tasks: tuple[str, ...]
+    encoder: Encoder
+    account: Account
+    roles: Roles
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features, in order."""
+        return self.encoder.features
+
+    def __repr__(self) -> str:
+        return f"<LogSummary of {len(self.tasks)} tasks, {self.encoder.dim} features: {self.account.source}>"
+
+
+def summarise(
+    source: Any,
+    *,
+    task: str,
+    reward: str,
+    features: Sequence[str] | None = None,
+    weight: str | None = None,
+    arm: str | None = None,
+    propensity: str | None = None,
+    encoder: Encoder | Recipe | None = None,
+    missing: str = "impute",
+    engine: str = "local",
+    on_rows: Callable[[int], None] | None = None,
+) -> LogSummary:
+    """Sum up a log of many tasks: a row for each decision, with its task, its features and its reward.
+
+    Memory does not grow with the number of rows. Where the encoder has to be learned, the log is read twice,
+    a third time for levels of categories; where it is given, once.
+
+    Parameters
+    ----------
+    source
+        A Parquet or CSV file, a pattern, a folder or a list of them, a frame of pandas or polars, an Arrow
+        table or stream, a DuckDB relation, or a SQL query; with engine "spark" a DataFrame of Spark or the
+        name or path of a table; with engine "dask" a DataFrame of Dask.
+    task, reward : str
+        The columns that hold the name of the task, and the reward. Rows that lack one are dropped.
+    features : sequence of str, optional
+        The columns that are features; by default all that have no other part.
+    weight : str, optional
+        The column that says how much a row counts.
+    arm : str, optional
+        The column that names the arm that was played: each arm then has parameters of its own.
+    propensity : str, optional
+        The column with the probability by which the arm was chosen. It is no feature; values outside ]0, 1]
+        are counted in the account.
+    encoder : Encoder or Recipe, optional
+        How rows become features; or what an encoder that is learned from the log is to look like. By default
+        numbers are standardised, categories have a feature for each common level, dates are taken apart,
+        missing values are filled and marked, and there is a constant.
+    missing : "impute", "drop" or "refuse"
+        What to do about features that are missing, infinite or no numbers: fill them with the mean, drop
+        their rows, or raise an error that names them.
+    engine : "local", "spark" or "dask"
+        Who reads the log.
+    on_rows : callable, optional
+        Is told, now and then, how many rows have been read; with engine "local".
+
+    Returns
+    -------
+    LogSummary
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({
+    ...     "shop": ["oslo", "bergen"] * 50,
+    ...     "price": [1.0, 2.0, None, 4.0] * 25,
+    ...     "sold": [3.0, 1.0] * 50,
+    ... })
+    >>> summary = summarise(log, task="shop", reward="sold")
+    >>> summary.tasks, summary.features
+    (('bergen', 'oslo'), ('(constant)', 'price', 'price missing'))
+    >>> print(summary.account)
+    DataFrame of 100 rows: 100 rows read, 100 used, 0 dropped.
+    - price: 25 missing values, first in row 3: filled with the mean, and a feature says so
+    """
+    roles = Roles(task=task, reward=reward, weight=weight, arm=arm, propensity=propensity)
+    prepared = prepare(open_table(source, engine), roles, features, encoder, missing)
+    return summary_of(prepared, prepared.scan(on_rows=on_rows))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A table, what its columns are, and the encoder for it: all that is needed to look at its rows."""
+
+    table: Table
+    roles: Roles
+    encoder: Encoder
+    findings: list[Finding]
+    missing: str
+
+    def scan(
+        self,
+        parts: Parts | None = None,
+        n_parts: int = 1,
+        on_rows: Callable[[int], None] | None = None,
+    ) -> Scanned:
+        """Look at all rows, in parts if a function says which part each row is in."""
+        look = partial(_scan, self.roles, self.encoder, self.missing, parts, n_parts, on_rows)
+        return joined(self.table.map(look))
+
+
+def _scan(
+    roles: Roles,
+    encoder: Encoder,
+    missing: str,
+    parts: Parts | None,
+    n_parts: int,
+    on_rows: Callable[[int], None] | None,
+    source: Source,
+) -> Scanned:
+    return Scan(source, roles, encoder, missing=missing, parts=parts, n_parts=n_parts).run(on_rows)
+
+
+def prepare(
+    table: Table,
+    roles: Roles,
+    features: Sequence[str] | None,
+    encoder: Encoder | Recipe | None,
+    missing: str,
+) -> Prepared:
+    """Check that a table has the columns that are asked for, and learn its encoder if none is given."""
+    check_choice("`missing`", missing, MISSING)
+    types = table.columns
+    for name, column in vars(roles).items():
+        if column is not None:
+            check_choice(f"`{name}`", column, types)
+    if len(set(roles.columns)) < len(roles.columns):
+        raise ValueError(f"columns with a part of their own must differ. Got {', '.join(roles.columns)}.")
+    if isinstance(encoder, Encoder):
+        for column in encoder.columns:
+            check_choice("a column of `encoder`", column.name, types)
+        return Prepared(table=table, roles=roles, encoder=encoder, findings=[], missing=missing)
+    used = [name for name in types if name not in roles.columns] if features is None else list(features)
+    for name in used:
+        check_choice("a column of `features`", name, types)
+        if name in (roles.task, roles.reward):
+            raise ValueError(f"`features` must not hold the task or the reward. Got {name!r}.")
+    recipe = Recipe() if encoder is None else encoder
+    recipe.check_columns(used)
+    asked = [*used, *((roles.arm,) if roles.arm is not None else ())]
+    categories = (*recipe.categories, roles.arm or "")
+    look = partial(profile_of, names=asked, categories=categories, where=roles.where(types))
+    profile = reduce(Profile.joined, table.map(look))
+    if profile.rows == 0:
+        raise ValueError(
+            f"a log must have rows with a task and a reward. Got {table.name}, where no row has a value in "
+            f"{roles.task!r} and a number in {roles.reward!r}."
+        )
+    learned, findings = make_encoder(recipe, profile, types, table.typed, roles.arm)
+    return Prepared(table=table, roles=roles, encoder=learned, findings=findings, missing=missing)
+
+
+def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
+    """Return the summary of all rows, in the order of the names of tasks, or say why there is none."""
+    encoder, statistics = prepared.encoder, scanned.statistics
+    account = Account(
+        source=prepared.table.name,
+        rows=scanned.rows,
+        used=scanned.used,
+        findings=(*prepared.findings, *scanned.findings),
+    )
+    if prepared.missing == "refuse" and scanned.used < scanned.rows:
+        listed = "; ".join(str(item) for item in scanned.findings)
+        raise ValueError(f"with `missing` = 'refuse' every row must be whole. Got {listed[:1000]}.")
+    if scanned.used == 0:
+        raise ValueError(f"a log must have rows that can be used. Got none: {account}")
+    names = np.array(scanned.tasks)
+    statistics = encoder.expand(statistics)
+    order = np.argsort(names)
+    if (order != np.arange(len(order))).any():
+        statistics, names = statistics.take(order), names[order]
+    found = (*account.findings, *_about_tasks(statistics, names, encoder, prepared.roles))
+    return LogSummary(
+        statistics=statistics,
+        tasks=tuple(names.tolist()),
+        encoder=encoder,
+        account=Account(source=account.source, rows=account.rows, used=account.used, findings=found),
+        roles=prepared.roles,
+    )
+
+
+def _about_tasks(statistics: GramStatistics, names: Any, encoder: Encoder, roles: Roles) -> list[Finding]:
+    """Return what a reader should know of the tasks and rewards as a whole."""
+    found = []
+    (single,) = np.nonzero(statistics.count <= 1)
+    if len(single):
+        what = f"tasks of one row, as {names[single[0]]}"
+        done = "kept; nearly all that is known of them comes from the others"
+        found.append(Finding(column=roles.task, what=what, count=len(single), done=done))
+    place, total = encoder.constant, statistics.square.sum()
+    if place is not None:
+        mean = statistics.moment[:, place].sum() / statistics.count.sum()
+        if total - mean * mean * statistics.count.sum() <= CONSTANT_SHARE * total:
+            count = int(statistics.count.sum())
+            what = f"equal rewards, {mean:g}"
+            found.append(Finding(column=roles.reward, what=what, count=count, done="nothing can be learned"))
+    return found
