@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from posse.core.account import Account
 from posse.core.statistics import GramStatistics
 from posse.estimators import FactorPrior
 from posse.estimators.statistics_checks import check_statistics
@@ -99,6 +100,8 @@ class Diagnosis:
         Errors of a new task against its rows, alone and from what the other tasks share.
     rows_needed : tuple of RowsNeeded
         How many rows a new task needs.
+    account : Account, optional
+        What was read of the log, what was dropped or filled in, and why.
     """
 
     verdict: str
@@ -116,6 +119,7 @@ class Diagnosis:
     curve: tuple[CurvePoint, ...] = ()
     newcomers: tuple[CurvePoint, ...] = ()
     rows_needed: tuple[RowsNeeded, ...] = ()
+    account: Account | None = None
 
     @property
     def standing_alone(self) -> tuple[TaskGain, ...]:
