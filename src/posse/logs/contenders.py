@@ -13,7 +13,7 @@ from posse.core.errors import NoDataWarning
 from posse.core.estimate import ConvergenceWarning
 from posse.core.statistics import GramStatistics
 from posse.estimators import FactorEstimate, FactorPrior, LowRank, Ridge
-from posse.logs.levels import with_levels, without_levels
+from posse.logs.levels import counted_from, usual_level, with_levels, without_levels
 from posse.numerics.checks import Array
 
 # What each contender is, for tables and pages. All but the last have a level of each task's own.
@@ -91,13 +91,21 @@ def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
             "strength": FactorPrior(rank=0, alone=True).fit(inside).theta if two.prior.rank else None,
             "low_rank": LowRank(rank=rank, n_starts=STARTS).fit(inside).theta,
         }
-        levels = {} if intercept is None else {"shared_levels": FactorPrior().fit(statistics).theta}
+        levels = {} if intercept is None else {"shared_levels": _fit_levels(statistics, intercept)}
     theta = {
         name: two.theta["shared"] if values is None else with_levels(values, statistics, intercept)
         for name, values in effects.items()
     }
     found = {**two.theta, **theta, **levels}
     return Fitted(theta={name: found[name] for name in CONTENDERS if name in found}, prior=two.prior)
+
+
+def _fit_levels(statistics: GramStatistics, intercept: int) -> Array:
+    """Return parameters (T, d) under a learned prior that holds levels, too, around the usual one."""
+    level = usual_level(statistics, intercept)
+    theta = FactorPrior().fit(counted_from(statistics, level, intercept)).theta.copy()
+    theta[:, intercept] += level
+    return theta
 
 
 def _one_task(statistics: GramStatistics) -> GramStatistics:

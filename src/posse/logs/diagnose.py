@@ -1,4 +1,4 @@
-"""From a table to an answer: does sharing help here?"""
+"""From a table to an answer: whether sharing helps, and whom."""
 
 from __future__ import annotations
 

@@ -60,6 +60,13 @@ class TaskGain:
     error_shared: float | None
     noise: float
 
+    @property
+    def saved(self) -> float | None:
+        """By how much sharing lowers its held-out error, in units of its noise; None where it has none."""
+        if self.error_alone is None or self.error_shared is None:
+            return None
+        return (self.error_alone - self.error_shared) / self.noise
+
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
@@ -129,9 +136,9 @@ class Diagnosis:
 
     @property
     def gaining_most(self) -> tuple[TaskGain, ...]:
-        """The tasks that have a gain, largest reduction of the error in units of their noise first."""
-        told = [task for task in self.tasks if task.error_alone is not None]
-        return tuple(sorted(told, key=_saved, reverse=True))
+        """The tasks with held-out rows, those whose error falls most in units of their noise first."""
+        told = [(task.saved, task) for task in self.tasks if task.saved is not None]
+        return tuple(task for _, task in sorted(told, key=lambda pair: -pair[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as mappings, lists, numbers and texts."""
@@ -140,12 +147,6 @@ class Diagnosis:
     def to_json(self) -> str:
         """Return all of it as JSON text, without numbers that JSON has no word for."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
-
-
-def _saved(task: TaskGain) -> float:
-    assert task.error_alone is not None
-    assert task.error_shared is not None
-    return (task.error_alone - task.error_shared) / task.noise
 
 
 def diagnose_parts(

@@ -10,6 +10,9 @@ import numpy as np
 from posse.core.statistics import GramStatistics
 from posse.estimators import FactorEstimate
 
+# A direction with a smaller part of the variance between tasks is not worth a line.
+LEAST_SHARE = 0.01
+
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
