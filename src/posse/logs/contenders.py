@@ -12,7 +12,7 @@ import numpy as np
 from posse.core.errors import NoDataWarning
 from posse.core.estimate import ConvergenceWarning
 from posse.core.statistics import GramStatistics
-from posse.estimators import FactorEstimate, FactorPrior, LowRank, Ridge
+from posse.estimators import FactorEstimate, FactorPrior, LowRank, OracleBasis, Ridge
 from posse.logs.levels import counted_from, usual_level, with_levels, without_levels
 from posse.numerics.checks import Array
 
@@ -79,7 +79,8 @@ def fit_two(statistics: GramStatistics, intercept: int | None) -> Fitted:
 def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
     """Fit every contender of `CONTENDERS`.
 
-    The hard low rank is told the rank that the learned prior found in these rows, 1 at least. With no
+    The hard low rank is told the rank that the learned prior found in these rows, 1 at least; each task's
+    weights in its basis have the penalty of largest evidence, lest few rows make them explode. With no
     constant feature there is no contender that shares levels.
     """
     two = fit_two(statistics, intercept)
@@ -89,7 +90,7 @@ def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
         effects = {
             "pooled": np.repeat(Ridge().fit(_one_task(inside)).theta, inside.n_tasks, axis=0),
             "strength": FactorPrior(rank=0, alone=True).fit(inside).theta if two.prior.rank else None,
-            "low_rank": LowRank(rank=rank, n_starts=STARTS).fit(inside).theta,
+            "low_rank": _fit_low_rank(inside, rank),
         }
         levels = {} if intercept is None else {"shared_levels": _fit_levels(statistics, intercept)}
     theta = {
@@ -98,6 +99,13 @@ def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
     }
     found = {**two.theta, **theta, **levels}
     return Fitted(theta={name: found[name] for name in CONTENDERS if name in found}, prior=two.prior)
+
+
+def _fit_low_rank(statistics: GramStatistics, rank: int) -> Array:
+    """Return parameters (T, d) that lie in the subspace of least squares."""
+    basis = LowRank(rank=rank, n_starts=STARTS).fit(statistics).basis
+    assert basis is not None
+    return OracleBasis(basis=basis).fit(statistics).theta
 
 
 def _fit_levels(statistics: GramStatistics, intercept: int) -> Array:

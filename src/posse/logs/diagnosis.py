@@ -208,7 +208,7 @@ def diagnose_parts(
             tasks=_tasks(tasks, everything, nothing, noise, np.zeros(len(tasks))),
             **about,
         )
-    held = _tested(parts, everything, intercept, forward=forward)
+    held = hold_out(splits(parts, forward=forward), lambda train: fit_all(train, intercept))
     gain, rank = _measured(held, noise, prior.rank)
     verdict = decide(gain, rank)
     errors = {name: 1.0 + float(held.excess(name, noise).mean()) for name in held.errors}
@@ -232,19 +232,6 @@ def diagnose_parts(
         rows_needed=rows_needed(new),
         **about,
     )
-
-
-def _tested(
-    parts: Sequence[GramStatistics], everything: GramStatistics, intercept: int | None, *, forward: bool
-) -> HeldOut:
-    """Return the held-out errors of all contenders, or say that no row can be held out."""
-    held = hold_out(splits(parts, forward=forward), lambda train: fit_all(train, intercept))
-    if not held.errors:
-        raise ValueError(
-            "`parts` must have a task with rows in two of them, to learn from one and test on the other. "
-            f"Got {everything.count.sum():g} rows of {np.count_nonzero(everything.count)} tasks, none such."
-        )
-    return held
 
 
 def _last_point(
@@ -277,6 +264,12 @@ def _checked(
             raise ValueError("`features` must have one beside the constant. Got the constant alone.")
     if not everything.count.any():
         raise ValueError("`parts` must have rows. Got none.")
+    n_tasks = np.count_nonzero(everything.count)
+    if n_tasks > 1 and np.sum([part.count > 0 for part in parts], axis=0).max() < 2:
+        raise ValueError(
+            "`task` must be a column whose values come back: some task needs rows in two `parts`, to learn "
+            f"from one and test on the other. Got {everything.count.sum():g} rows of {n_tasks} tasks, none such."
+        )
     return everything
 
 
