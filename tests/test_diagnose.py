@@ -3,14 +3,17 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from proofs.diagnose import simulated_log
 from scipy import stats
+from typer.testing import CliRunner, Result
 
 from posse import FactorPrior, GramStatistics, Ridge
+from posse.cli import app
 from posse.estimators.noise import moderated_variances
 from posse.logs import Diagnosis, diagnose, diagnose_parts
 from posse.logs.contenders import CONTENDERS, fit_all, fit_two
@@ -541,6 +544,65 @@ def test_with_a_time_windows_go_forward_and_time_is_no_feature() -> None:
     assert not any("day" in name for name in found.features)
     again = diagnose(table(), task="shop", reward="sold", time="day", n_parts=4)
     assert found.to_json() == again.to_json()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["diagnose", *arguments], env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    table().to_csv(path, index=False)
+    return str(path)
+
+
+def test_the_command_says_what_the_library_does(log: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    chosen = ["--task", "shop", "--reward", "sold", "--features", "price, rain,queue,stock"]
+    result = run(log, *chosen, "--parts", "5", "--html", str(page))
+    assert result.exit_code == 0, result.output
+    found = diagnose(log, task="shop", reward="sold", features=["price", "rain", "queue", "stock"], n_parts=5)
+    assert result.stdout.startswith(f"share: {found.reason}")
+    for name, error in found.errors.items():
+        assert f"{CONTENDERS[name]} " in result.stdout
+        assert f"{error:.3f}" in result.stdout
+    assert "Direction 1, " in result.stdout
+    assert result.stdout.rstrip().endswith(str(page))
+    assert "600 rows read" in result.stderr
+    text = page.read_text(encoding="utf-8")
+    assert (
+        f"posse diagnose {log} --task shop --reward sold --features 'price, rain,queue,stock' --parts 5"
+        in text
+    )
+    printed = run(log, *chosen, "--parts", "5", "--json")
+    assert json.loads(printed.stdout) == json.loads(found.to_json())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--task", "shp", "--reward", "sold"],
+            "--task must be a known name. Got 'shp'. Did you mean 'shop'?",
+        ),
+        (["--task", "shop", "--reward", "sold", "--time", "dya"], "--time must be a known name. Got 'dya'."),
+        (
+            ["--task", "shop", "--reward", "sold", "--parts", "1"],
+            "--parts must be an integer of at least 2. Got 1.",
+        ),
+        (["--task", "price", "--reward", "sold"], "--task must be a column whose values come back"),
+        (
+            ["--task", "shop", "--reward", "sold", "--missing", "x"],
+            "--missing must be one of impute, drop, refuse. Got 'x'.",
+        ),
+    ],
+)
+def test_slips_are_answered_in_one_line(log: str, arguments: list[str], message: str) -> None:
+    result = run(log, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
 
 
 def test_a_diagnosis_holds_out_by_errors_and_not_by_luck_of_one_contender() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from posse.cli.console import errors, plain_errors
 from posse.logs import Diagnosis, diagnose
 from posse.logs.contenders import CONTENDERS
 from posse.logs.diagnose import PARTS
+from posse.logs.diagnosis import TaskGain
 from posse.logs.directions import LEAST_SHARE
 from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR
 
@@ -80,7 +81,7 @@ def command(
         if html is not None:
             from posse.logs.page import write_diagnosis
 
-            write_diagnosis(found, html, shlex.join(["posse", *sys.argv[1:]]))
+            write_diagnosis(found, html, typed(context))
         if json:
             print(found.to_json())
             return
@@ -89,6 +90,17 @@ def command(
             errors.print(str(found.account), highlight=False, markup=False, soft_wrap=True)
         if html is not None:
             print(html)
+
+
+def typed(context: typer.Context) -> str:
+    """Return the command with all that differs from its defaults."""
+    words = ["posse", "diagnose"]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if value == parameter.default or value is None:
+            continue
+        words += [str(value)] if parameter.param_type_name == "argument" else [parameter.opts[0], str(value)]
+    return shlex.join(words)
 
 
 def show(found: Diagnosis) -> None:
@@ -109,23 +121,38 @@ def show(found: Diagnosis) -> None:
 
 
 def lines(found: Diagnosis) -> list[str]:
-    """Return what there is to say beside the verdict, a line each."""
-    said = [""]
+    """Return what there is to say beside the verdict, a line each, after an empty one."""
     strong = [direction for direction in found.directions if direction.share >= LEAST_SHARE]
-    for number, direction in enumerate(strong, 1):
-        named = ", ".join(f"{name} {value:+.2g}" for name, value in direction.loadings[:MOST_LOADINGS])
-        said.append(f"Direction {number}, {direction.share:.0%} of the variance between tasks: {named}")
-    gaining = [task for task in found.gaining_most if (task.saved or 0.0) > 0][:MOST_TASKS]
-    if found.verdict == SHARE and gaining:
-        named = ", ".join(f"{task.name} ({task.rows:,.0f} rows)" for task in gaining)
-        said.append(f"Gain most: {named}")
+    said = [
+        f"Direction {number}, {direction.share:.0%} of the variance between tasks: "
+        + ", ".join(f"{name} {value:+.2g}" for name, value in direction.loadings[:MOST_LOADINGS])
+        for number, direction in enumerate(strong, 1)
+    ]
+    if found.verdict == SHARE:
+        said.append(f"Gain most: {names(found.gaining_most[:MOST_TASKS])}")
     if found.standing_alone:
-        named = ", ".join(task.name for task in found.standing_alone[:MOST_TASKS])
-        rest = len(found.standing_alone) - MOST_TASKS
-        said.append(f"Stand alone: {named}" + (f" and {rest} more" if rest > 0 else ""))
-    for need in found.rows_needed:
-        alone, shared = (
-            "more than there were" if rows is None else f"{rows:.0f}" for rows in (need.alone, need.shared)
-        )
-        said.append(f"A new task reaches {need.error:g} x noise with {shared} rows, alone with {alone}")
-    return said if len(said) > 1 else []
+        said.append(f"Stand alone: {names(found.standing_alone)}")
+    said += [
+        f"A new task reaches {need.error:g} x noise with {in_rows(need.shared)}, "
+        f"alone with {in_rows(need.alone)}"
+        for need in found.rows_needed
+    ]
+    return ["", *said] if said else []
+
+
+def names(tasks: Sequence[TaskGain]) -> str:
+    """Return the names of the first tasks with their rows, and how many more there are."""
+    named = ", ".join(f"{task.name} ({task.rows:,.0f} rows)" for task in tasks[:MOST_TASKS])
+    more = len(tasks) - MOST_TASKS
+    return f"{named}, and {more} more" if more > 0 else named
+
+
+def in_rows(number: float | None) -> str:
+    """Return a number of rows in words.
+
+    Examples
+    --------
+    >>> in_rows(12.4), in_rows(None)
+    ('12 rows', 'more rows than there were')
+    """
+    return "more rows than there were" if number is None else f"{number:.0f} rows"

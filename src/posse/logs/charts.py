@@ -26,7 +26,7 @@ ROOM = 0.05
 def charts_of(diagnosis: Diagnosis) -> dict[str, Chart]:
     """Return the charts that a diagnosis has data for, by name: "tasks", "curve" and "newcomers"."""
     found = {}
-    if any(task.saved is not None for task in diagnosis.tasks):
+    if diagnosis.gaining_most:
         found["tasks"] = _tasks(diagnosis)
     if len(diagnosis.curve) > 1:
         found["curve"] = _errors(
@@ -50,19 +50,20 @@ def charts_of(diagnosis: Diagnosis) -> dict[str, Chart]:
 
 
 def _tasks(diagnosis: Diagnosis) -> Chart:
-    told = [task for task in diagnosis.tasks if task.saved is not None]
+    told = diagnosis.gaining_most
     apart = {task.name for task in diagnosis.standing_alone}
-    groups = {
-        FOLLOWS if diagnosis.rank else TOGETHER: [task for task in told if task.name not in apart],
-        APART: [task for task in told if task.name in apart],
-    }
-    ends = min(task.rows for task in told), max(task.rows for task in told)
+    groups: dict[str, list[TaskGain]] = {FOLLOWS if diagnosis.rank else TOGETHER: [], APART: []}
+    for task in told:
+        groups[APART if task.name in apart else next(iter(groups))].append(task)
+    rows = sorted(task.rows for task in told)
     panel = Panel(
-        x=_rows_axis("rows of the task", [task.rows for task in told]),
+        x=_rows_axis("rows of the task", rows),
         y=Axis(label="error saved / noise"),
         series=(
             *(_points(label, tasks) for label, tasks in groups.items() if tasks),
-            Series(label=NO_CHANGE, style=STYLES[NO_CHANGE], x=ends, y=(0.0, 0.0), kind="line"),
+            Series(
+                label=NO_CHANGE, style=STYLES[NO_CHANGE], x=(rows[0], rows[-1]), y=(0.0, 0.0), kind="line"
+            ),
         ),
     )
     return Chart(

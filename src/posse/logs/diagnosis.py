@@ -267,8 +267,8 @@ def _checked(
     n_tasks = np.count_nonzero(everything.count)
     if n_tasks > 1 and np.sum([part.count > 0 for part in parts], axis=0).max() < 2:
         raise ValueError(
-            "`task` must be a column whose values come back: some task needs rows in two `parts`, to learn "
-            f"from one and test on the other. Got {everything.count.sum():g} rows of {n_tasks} tasks, none such."
+            "`task` must be a column whose values come back: some task needs rows in two parts, to learn "
+            f"from one and test on another. Got {everything.count.sum():g} rows of {n_tasks} tasks."
         )
     return everything
 
