@@ -1,5 +1,6 @@
 """Diagnoses of logs: against loops over rows, invariant where they must be, right on simulated logs."""
 
+import html
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -570,7 +571,7 @@ def test_the_command_says_what_the_library_does(log: str, tmp_path: Path) -> Non
     assert "Direction 1, " in result.stdout
     assert result.stdout.rstrip().endswith(str(page))
     assert "600 rows read" in result.stderr
-    text = page.read_text(encoding="utf-8")
+    text = html.unescape(page.read_text(encoding="utf-8"))
     assert (
         f"posse diagnose {log} --task shop --reward sold --features 'price, rain,queue,stock' --parts 5"
         in text

@@ -71,17 +71,17 @@ TICKS = """chart => [...document.querySelectorAll(`[data-chart="${chart}"] [data
 def made_up() -> Diagnosis:
     """Return the diagnosis of a small log of related tasks, one of which stands alone, with long names."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((8, 12, 25, 6))
+    x = rng.standard_normal((8, 8, 40, 10))
     x[..., 0] = 1.0
-    theta = np.outer(rng.standard_normal(25), rng.standard_normal(6))
-    theta[3] = 5.0 * rng.standard_normal(6)
-    y = np.vecdot(x, theta) + rng.standard_normal((8, 12, 25))
-    there = np.arange(12)[:, None] < rng.integers(2, 13, 25)
-    names = [f"the shop at the corner of street number {number}" for number in range(25)]
+    theta = np.outer(rng.standard_normal(40), rng.standard_normal(10))
+    theta[3] = 3.0 * rng.standard_normal(10)
+    y = np.vecdot(x, theta) + rng.standard_normal((8, 8, 40))
+    there = np.arange(8)[:, None] < rng.integers(2, 9, 40)
+    names = [f"the shop at the corner of street number {number}" for number in range(40)]
     return diagnose_parts(
         [GramStatistics.of(x[part], y[part], there.astype(float)) for part in range(8)],
         tasks=names,
-        features=["(constant)", *(f"a feature with the long name {number}" for number in range(5))],
+        features=["(constant)", *(f"a feature with the long name {number}" for number in range(9))],
         intercept=0,
     )
 
