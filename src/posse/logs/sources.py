@@ -111,8 +111,9 @@ def open_source(source: Any) -> Source:
     return _frame(source)
 
 
-def _connect() -> Any:
-    return duckdb.connect(config={"threads": min(4, os.cpu_count() or 1)})
+def _connect(threads: int = min(4, os.cpu_count() or 1)) -> Any:
+    # its progress bar would stand in the middle of what a command prints
+    return duckdb.connect(config={"threads": threads, "enable_progress_bar": False})
 
 
 def _query(text: str) -> Source:
@@ -132,7 +133,7 @@ def _frame(source: Any) -> Source:
 
 def open_piece(table: pa.Table, name: str) -> Source:
     """Return rows of a larger table as a source that is read by one thread: others have other rows."""
-    connection = duckdb.connect(config={"threads": 1})
+    connection = _connect(1)
     return Source(connection.from_arrow(table), name, True, connection)
 
 
