@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from posse import GramStatistics
+from posse.logs.answer import answer
 from posse.logs.contenders import fit_two
 from posse.logs.diagnosis import Diagnosis, diagnose_parts
 from posse.logs.held_out import squared_errors, total
@@ -122,8 +123,9 @@ def _played(
 def one(seed: int, **settings: Any) -> tuple[str, int, float, float, float, float]:
     """Return verdict, rank, gain with its ends, and the gain on fresh rows, of one log."""
     log = simulated_log(seed, **settings)
-    found = log.diagnose()
-    return found.verdict, found.rank, found.gain, found.gain_low, found.gain_high, log.fresh_gain()
+    found = answer(log.parts, log.intercept)
+    gain = found.gain
+    return found.verdict, found.rank, gain.value, gain.low, gain.high, log.fresh_gain()
 
 
 def cell(n_seeds: int, **settings: Any) -> dict[str, Any]:

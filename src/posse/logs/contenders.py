@@ -76,6 +76,20 @@ def fit_two(statistics: GramStatistics, intercept: int | None) -> Fitted:
     return Fitted(theta=theta, prior=prior)
 
 
+def fit_deciding(statistics: GramStatistics, intercept: int | None) -> Fitted:
+    """Fit the contenders that decide a verdict: alone, the learned prior, and one without directions.
+
+    Where the learned prior found no direction, it is the one without.
+    """
+    two = fit_two(statistics, intercept)
+    strength = two.theta["shared"]
+    if two.prior.rank:
+        with measured_anyway():
+            effects = FactorPrior(rank=0, alone=True).fit(without_levels(statistics, intercept)).theta
+        strength = with_levels(effects, statistics, intercept)
+    return Fitted(theta={**two.theta, "strength": strength}, prior=two.prior)
+
+
 def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
     """Fit every contender of `CONTENDERS`.
 
@@ -83,22 +97,18 @@ def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
     weights in its basis have the penalty of largest evidence, lest few rows make them explode. With no
     constant feature there is no contender that shares levels.
     """
-    two = fit_two(statistics, intercept)
+    deciding = fit_deciding(statistics, intercept)
     inside = without_levels(statistics, intercept)
-    rank = min(max(two.prior.rank, 1), inside.dim, inside.n_tasks)
+    rank = min(max(deciding.prior.rank, 1), inside.dim, inside.n_tasks)
     with measured_anyway():
         effects = {
             "pooled": np.repeat(Ridge().fit(_one_task(inside)).theta, inside.n_tasks, axis=0),
-            "strength": FactorPrior(rank=0, alone=True).fit(inside).theta if two.prior.rank else None,
             "low_rank": _fit_low_rank(inside, rank),
         }
         levels = {} if intercept is None else {"shared_levels": _fit_levels(statistics, intercept)}
-    theta = {
-        name: two.theta["shared"] if values is None else with_levels(values, statistics, intercept)
-        for name, values in effects.items()
-    }
-    found = {**two.theta, **theta, **levels}
-    return Fitted(theta={name: found[name] for name in CONTENDERS if name in found}, prior=two.prior)
+    theta = {name: with_levels(values, statistics, intercept) for name, values in effects.items()}
+    found = {**deciding.theta, **theta, **levels}
+    return Fitted(theta={name: found[name] for name in CONTENDERS if name in found}, prior=deciding.prior)
 
 
 def _fit_low_rank(statistics: GramStatistics, rank: int) -> Array:

@@ -11,11 +11,11 @@ import numpy as np
 
 from posse.core.account import Account
 from posse.core.statistics import GramStatistics
-from posse.estimators import FactorPrior
 from posse.estimators.statistics_checks import check_statistics
-from posse.logs.contenders import fit_all, measured_anyway
+from posse.logs.answer import answer, learn
+from posse.logs.contenders import fit_all
 from posse.logs.directions import Direction, directions_of
-from posse.logs.held_out import HeldOut, Noise, estimate_noise, hold_out, splits, total
+from posse.logs.held_out import HeldOut, Noise, total
 from posse.logs.learning_curve import (
     CurvePoint,
     RowsNeeded,
@@ -25,7 +25,7 @@ from posse.logs.learning_curve import (
     rows_needed,
 )
 from posse.logs.levels import without_levels
-from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR, Gain, decide, gain_over_tasks
+from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR, Gain
 from posse.numerics.checks import Array, check_integer
 
 # The probability of standing alone from which on a task is said to.
@@ -191,38 +191,30 @@ def diagnose_parts(
     """
     everything = _checked(parts, tasks, features, intercept)
     inside = without_levels(everything, intercept)
-    with measured_anyway():
-        prior = FactorPrior().fit(inside)
-    noise = estimate_noise(everything, intercept, prior.noises)
     about: dict[str, Any] = {
         "rows": float(everything.count.sum()),
         "features": tuple(features),
         "forward": forward,
     }
-    silent = _why_not(everything, inside, intercept)
+    silent, nobody = _why_not(everything, inside, intercept), np.zeros(len(tasks))
     if silent:
-        nothing = HeldOut(rows=np.zeros(len(tasks)), errors={})
-        return Diagnosis(
-            verdict=DO_NOT,
-            reason=silent,
-            tasks=_tasks(tasks, everything, nothing, noise, np.zeros(len(tasks))),
-            **about,
-        )
-    held = hold_out(splits(parts, forward=forward), lambda train: fit_all(train, intercept))
-    gain, rank = _measured(held, noise, prior.rank)
-    verdict = decide(gain, rank)
+        _, noise = learn(everything, intercept)
+        listed = _tasks(tasks, everything, HeldOut(rows=nobody, errors={}), noise, nobody)
+        return Diagnosis(verdict=DO_NOT, reason=silent, tasks=listed, **about)
+    found = answer(parts, intercept, forward=forward, fit=fit_all)
+    gain, rank, prior, noise, held = found.gain, found.rank, found.prior, found.noise, found.held
     errors = {name: 1.0 + float(held.excess(name, noise).mean()) for name in held.errors}
     others = [name for place, name in enumerate(features) if place != intercept]
     new = newcomers(parts, intercept, noise)
     return Diagnosis(
-        verdict=verdict,
-        reason=_reason(verdict, gain, rank, errors),
+        verdict=found.verdict,
+        reason=_reason(found.verdict, gain, rank, errors),
         gain=gain.value,
         gain_low=gain.low,
         gain_high=gain.high,
         rank=rank,
         errors=errors,
-        tasks=_tasks(tasks, everything, held, noise, 1.0 - prior.alone if rank else np.zeros(len(tasks))),
+        tasks=_tasks(tasks, everything, held, noise, 1.0 - prior.alone if rank else nobody),
         directions=directions_of(prior, inside, others) if rank else (),
         curve=(
             *learning_curve(parts, intercept, noise, forward=forward),
@@ -283,12 +275,6 @@ def _why_not(everything: GramStatistics, inside: GramStatistics, intercept: int 
     if not inside.gram.any():
         return "No feature varies within a task. All that is known of a task is its level, which is its own."
     return ""
-
-
-def _measured(held: HeldOut, noise: Noise, found: int) -> tuple[Gain, int]:
-    """Return the gain, and the rank that was found, or 0 if its directions predict no better than none do."""
-    alone, shared, strength = (held.excess(name, noise) for name in ("alone", "shared", "strength"))
-    return gain_over_tasks(alone, shared), found if shared.mean() < strength.mean() else 0
 
 
 def _tasks(
