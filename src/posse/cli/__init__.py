@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "compare",
     "reproduce": "reproduce",
     "theory": "theory",
+    "diagnose": "diagnose",
     "list": "listing",
 }
 
