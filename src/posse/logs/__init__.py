@@ -1,5 +1,7 @@
 """From tables to answers: logs of many related tasks, read, diagnosed and fitted."""
 
+from posse.logs.example import ExampleLog as ExampleLog
+from posse.logs.example import example_log as example_log
 from posse.logs.explain import Effect as Effect
 from posse.logs.explain import Explanation as Explanation
 from posse.logs.explain import explain as explain
