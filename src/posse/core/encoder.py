@@ -114,7 +114,7 @@ class Encoder:
         """The place of the constant feature; None if there is none."""
         return 0 if self.intercept else None
 
-    def encode(self, table: Mapping[str, Any], arm: Any = None) -> Array:
+    def encode(self, table: Any, arm: Any = None) -> Array:
         """Return the feature vectors (n, d) of n rows.
 
         Parameters

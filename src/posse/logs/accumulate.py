@@ -41,6 +41,13 @@ class Accumulator:
             order = np.argsort(cells, kind="stable")
         add_ordered(order, cells, features, rewards, weights, *self._parts)
 
+    def add_cells(self, cells: IntArray, statistics: GramStatistics, n_cells: int) -> None:
+        """Add statistics of cells (m,), which differ from each other; there are n cells by now."""
+        self.grow(n_cells)
+        added = statistics.gram, statistics.moment, statistics.square, statistics.count
+        for sums, values in zip(self._parts, added, strict=True):
+            sums[cells] += values
+
     def grow(self, n_cells: int) -> None:
         """Make room for n cells."""
         room = len(self._parts[2])

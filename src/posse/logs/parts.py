@@ -13,8 +13,9 @@ from posse.core.statistics import GramStatistics
 from posse.logs.reading import reading
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Parts, Roles
-from posse.logs.summarise import LogSummary, Prepared, prepare, summary_of
-from posse.logs.tables import open_table
+from posse.logs.sources import Source
+from posse.logs.summarise import LogSummary, prepare, summary_of
+from posse.logs.tables import LocalTable
 from posse.numerics.checks import Array, IntArray, check_integer
 
 
@@ -52,8 +53,10 @@ def summarise_parts(
         Of the tasks and features of the summary.
     """
     check_integer("`n_parts`", n_parts, 2)
-    prepared = prepare(open_table(source, "local"), roles, features, encoder, missing)
-    parts: Parts = RandomParts(n_parts, seed) if roles.time is None else _windows(prepared, n_parts)
+    table = LocalTable(source)
+    prepared = prepare(table, roles, features, encoder, missing)
+    time = roles.time
+    parts: Parts = RandomParts(n_parts, seed) if time is None else _windows(table.source, time, n_parts)
     scanned = prepared.scan(parts, n_parts, on_rows)
     arms = len(prepared.encoder.arms) or 1
     cells = scanned.statistics
@@ -68,14 +71,12 @@ def summarise_parts(
     return summary, tuple(prepared.encoder.expand(part).take(order) for part in found)
 
 
-def _windows(prepared: Prepared, n_parts: int) -> Windows:
+def _windows(source: Source, time: str, n_parts: int) -> Windows:
     """Return windows of about equally many rows, from the times of all rows that have one."""
-    time, types = prepared.roles.time, prepared.table.columns
-    assert time is not None
-    value = reading(time, types[time], "date").value
+    value = reading(time, source.columns[time], "date").value
     shares = ", ".join(str(share / n_parts) for share in range(1, n_parts))
     asked = f"select quantile_cont({value}, [{shares}]), count(distinct {value}) from log"
-    ((ends, n_times),) = prepared.table.map(lambda source: source.rows(source.ask(asked)))[0]
+    ((ends, n_times),) = source.rows(source.ask(asked))
     if n_times < n_parts:
         raise ValueError(
             f"`time` must have {n_parts} different times at least. Got {time!r}, which has {n_times}."

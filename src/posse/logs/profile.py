@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 
 import numpy as np
 
 from posse.core.columns import DAY
+from posse.core.shipped import register
 from posse.logs.reading import Reading, is_text, kind_of, reading
 from posse.logs.sources import BATCH, Source
+from posse.logs.tables import Table
 from posse.numerics.checks import Array
 from posse.numerics.compiled import compiled
 
@@ -17,6 +20,7 @@ from posse.numerics.compiled import compiled
 MOST_COUNTED = 10_000
 
 
+@register
 @dataclass(frozen=True)
 class Spread:
     """How many numbers there are, their mean, and the sum of squared deviations from it."""
@@ -40,6 +44,7 @@ class Spread:
         return float((self.squares / self.count) ** 0.5) if self.count else 0.0
 
 
+@register
 @dataclass(frozen=True)
 class Period:
     """How many dates there are, the first and the last in seconds, and whether any has a time of day."""
@@ -55,6 +60,7 @@ class Period:
         return Period(self.count + other.count, *ends, self.timed or other.timed)
 
 
+@register
 @dataclass(frozen=True)
 class ColumnProfile:
     """What a column holds, read in each way that its type allows.
@@ -67,27 +73,38 @@ class ColumnProfile:
     dates : Period
     levels : dict of str to int
         Rows of each level, of the most common ones.
+    exact : bool
+        Whether all rows of those levels are counted. In a part of a log a level may be too rare to be listed.
     """
 
     texts: int = 0
     numbers: Spread = field(default_factory=Spread)
     dates: Period = field(default_factory=Period)
     levels: dict[str, int] = field(default_factory=dict)
+    exact: bool = True
 
     def joined(self, other: ColumnProfile) -> ColumnProfile:
         """Return the profile of the column in two parts of a log."""
         levels = dict(self.levels)
         for level, count in other.levels.items():
             levels[level] = levels.get(level, 0) + count
+        if len(levels) > MOST_COUNTED:
+            levels = dict(_ranked(levels)[:MOST_COUNTED])
         numbers, dates = self.numbers.joined(other.numbers), self.dates.joined(other.dates)
-        return ColumnProfile(self.texts + other.texts, numbers, dates, levels)
+        exact = self.exact and other.exact and max(len(self.levels), len(other.levels)) < MOST_COUNTED
+        return ColumnProfile(self.texts + other.texts, numbers, dates, levels, exact)
 
     @property
     def ranked(self) -> list[tuple[str, int]]:
         """Levels and their rows, the most common first."""
-        return sorted(self.levels.items(), key=lambda item: (-item[1], item[0]))
+        return _ranked(self.levels)
 
 
+def _ranked(levels: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(levels.items(), key=lambda item: (-item[1], item[0]))
+
+
+@register
 @dataclass(frozen=True)
 class Profile:
     """What a log holds: the number of rows that count, and a profile of each column."""
@@ -100,29 +117,84 @@ class Profile:
         found = {name: column.joined(other.columns[name]) for name, column in self.columns.items()}
         return Profile(self.rows + other.rows, found)
 
+    def pieces(self) -> Iterator[tuple[int, Profile]]:
+        """Yield the profile, which is small, in one piece."""
+        yield 0, self
 
-def profile_of(source: Source, names: Sequence[str], categories: Sequence[str], where: str) -> Profile:
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows that count: SQL that says which, and the columns that are named in it."""
+
+    where: str
+    columns: tuple[str, ...]
+
+
+def learn_profile(table: Table, names: Sequence[str], categories: Sequence[str], rows: Rows) -> Profile:
     """Look at columns of a log: once for numbers and dates, and once for levels.
 
     Parameters
     ----------
-    source : Source
+    table : Table
     names : sequence of str
         The columns.
     categories : sequence of str
         Those of them that are categories, whatever their type.
-    where : str
-        SQL for the rows that count.
+    rows : Rows
+        Those that count.
     """
+    read = tuple(dict.fromkeys((*names, *rows.columns)))
+    look = partial(_profile, names=names, categories=categories, where=rows.where)
+    profile = table.gather(look, joined, read)
+    doubtful = {name: list(column.levels) for name, column in profile.columns.items() if not column.exact}
+    if not doubtful:
+        return profile
+    read = tuple(dict.fromkeys((*doubtful, *rows.columns)))
+    counted = table.gather(partial(_recount, levels=doubtful, where=rows.where), joined, read).columns
+    columns = {
+        name: replace(column, levels=counted[name].levels, exact=True) if name in counted else column
+        for name, column in profile.columns.items()
+    }
+    return Profile(profile.rows, columns)
+
+
+def joined(parts: Iterable[Profile]) -> Profile:
+    """Return the profile of a log from those of its parts, of which there must be one."""
+    return reduce(Profile.joined, parts)
+
+
+def _profile(
+    pieces: Iterable[Source], names: Sequence[str], categories: Sequence[str], where: str
+) -> Profile:
+    return joined(_profile_of(piece, names, categories, where) for piece in pieces)
+
+
+def _profile_of(source: Source, names: Sequence[str], categories: Sequence[str], where: str) -> Profile:
     types = source.columns
     ways = [item for name in names for item in _ways(name, types[name], name in categories)]
     levels = _levels(source, [item for item in ways if item.kind == "category"], where)
     rows, found = _measured(source, [item for item in ways if item.kind != "category"], where)
     for name in names:
         column = found.get(name, ColumnProfile())
-        texts = column.texts or sum(levels.get(name, {}).values())
-        found[name] = replace(column, texts=texts, levels=dict(levels.get(name, {})))
+        texts, counted = levels.get(name, (0, {}))
+        found[name] = replace(column, texts=column.texts or texts, levels=counted)
     return Profile(rows, {name: found[name] for name in names})
+
+
+def _recount(pieces: Iterable[Source], levels: Mapping[str, Sequence[str]], where: str) -> Profile:
+    """Count the rows of given levels of columns, and nothing else."""
+    return joined(_recount_of(piece, levels, where) for piece in pieces)
+
+
+def _recount_of(source: Source, levels: Mapping[str, Sequence[str]], where: str) -> Profile:
+    found = {}
+    for name, wanted in levels.items():
+        value = reading(name, source.columns[name], "category").value
+        asked = f"select {value} as level, count(*) from log where {where} group by level"
+        chosen = ", ".join("'" + level.replace("'", "''") + "'" for level in wanted)
+        counted = source.rows(source.ask(f"select * from ({asked}) where level in ({chosen})"))
+        found[name] = ColumnProfile(levels=dict(counted))
+    return Profile(0, found)
 
 
 def _measured(
@@ -164,8 +236,8 @@ def _ways(name: str, type_name: str, is_category: bool) -> list[Reading]:
     return [] if kind is None else [reading(name, type_name, kind)]
 
 
-def _levels(source: Source, readings: Sequence[Reading], where: str) -> dict[str, dict[str, int]]:
-    """Return the rows of the most common levels of columns, by column and level, in one look."""
+def _levels(source: Source, readings: Sequence[Reading], where: str) -> dict[str, tuple[int, dict[str, int]]]:
+    """Return how many values columns have, and how many rows each of the most common levels, in one look."""
     if not readings:
         return {}
     values = ", ".join(f"{item.value} as c{place}" for place, item in enumerate(readings))
@@ -174,12 +246,12 @@ def _levels(source: Source, readings: Sequence[Reading], where: str) -> dict[str
         f"with chosen as (select {values} from log where {where}), "
         f"long as (unpivot chosen on {names} into name place value level), "
         "counted as (select place, level, count(*) as n from long group by place, level) "
-        "select place, level, n from counted qualify row_number() over "
+        "select place, level, n, sum(n) over (partition by place) from counted qualify row_number() over "
         f"(partition by place order by n desc, level) <= {MOST_COUNTED}"
     )
-    found: dict[str, dict[str, int]] = {}
-    for place, level, count in source.rows(source.ask(asked)):
-        found.setdefault(readings[int(place[1:])].name, {})[level] = count
+    found: dict[str, tuple[int, dict[str, int]]] = {}
+    for place, level, count, total in source.rows(source.ask(asked)):
+        found.setdefault(readings[int(place[1:])].name, (int(total), {}))[1][level] = count
     return found
 
 

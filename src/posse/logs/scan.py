@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posse.core.account import Finding
 from posse.core.columns import LARGEST, CategoryColumn, NumberColumn
 from posse.core.encoder import Encoder
-from posse.core.statistics import GramStatistics
 from posse.logs.accumulate import Accumulator
 from posse.logs.reading import Reading, reading
+from posse.logs.scanned import Ledger, Scanned
 from posse.logs.sources import BATCH, Source
 from posse.numerics.checks import Array, BoolArray, IntArray
 
@@ -56,48 +55,6 @@ def reward_reading(name: str, type_name: str) -> Reading:
     return reading(name, type_name, "number")
 
 
-class Ledger:
-    """Counts what is found amiss, by column and kind, and remembers the first row of each."""
-
-    def __init__(self) -> None:
-        self.found: dict[tuple[str, str, str], tuple[int, int]] = {}
-
-    def note(self, column: str, what: str, done: str, where: BoolArray, start: int) -> None:
-        """Count rows of a batch that begins with row `start`, where a mask (m,) is True."""
-        count = int(np.count_nonzero(where))
-        if count:
-            key = column, what, done
-            before, first = self.found.get(key, (0, start + int(np.argmax(where)) + 1))
-            self.found[key] = before + count, first
-
-    def findings(self) -> list[Finding]:
-        """Return what was found, one entry for each column and kind."""
-        return [
-            Finding(column=column, what=what, count=count, done=done, first=first)
-            for (column, what, done), (count, first) in self.found.items()
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class Scanned:
-    """What a look at a table, or at a part of one, has found.
-
-    Attributes
-    ----------
-    statistics : GramStatistics
-        Of tasks x parts x arms cells, those of a task side by side, with compact features.
-    tasks : list of str
-    rows, used : int
-    findings : list of Finding
-    """
-
-    statistics: GramStatistics
-    tasks: list[str]
-    rows: int
-    used: int
-    findings: list[Finding]
-
-
 # Which part of a log rows are in: from the tasks (m,) and, in the order of tasks, the times (m,) of rows.
 Parts = Callable[[IntArray, Array], IntArray]
 
@@ -107,7 +64,8 @@ class Scan:
 
     Parameters
     ----------
-    source : Source
+    types : mapping of str to str
+        DuckDB's types of the columns, by name.
     roles : Roles
     encoder : Encoder
     missing : str
@@ -120,7 +78,7 @@ class Scan:
 
     def __init__(
         self,
-        source: Source,
+        types: Mapping[str, str],
         roles: Roles,
         encoder: Encoder,
         *,
@@ -128,11 +86,10 @@ class Scan:
         parts: Parts | None = None,
         n_parts: int = 1,
     ) -> None:
-        self.source, self.roles, self.encoder, self.missing = source, roles, encoder, missing
+        self.roles, self.encoder, self.missing = roles, encoder, missing
         self.parts, self.n_parts = parts, n_parts
         self.ledger, self.numbers = Ledger(), dict[str, int]()
         self.n_rows = self.n_used = 0
-        types = source.columns
         kinds = {CategoryColumn: "category", NumberColumn: "number"}
         self.readings = [
             reading(column.name, types[column.name], kinds.get(type(column), "date"))
@@ -168,20 +125,21 @@ class Scan:
     def _read(self) -> dict[str, Reading]:
         return self.plain | {f"c{place}": item for place, item in enumerate(self.readings)}
 
-    def run(self, on_rows: Callable[[int], None] | None = None) -> Scanned:
-        """Read the table; `on_rows` is told after every batch how many rows have been read."""
+    def run(self, pieces: Iterable[Source], on_rows: Callable[[int], None] | None = None) -> Scanned:
+        """Read a table, piece by piece; `on_rows` is told after every batch how many rows have been read."""
         width = len(self.encoder.arms) or 1
         sums = Accumulator(self.encoder.compact({c.name: _none(c) for c in self.encoder.columns}, 0).shape[1])
-        for batch in self.source.batches(self.select(), BATCH):
-            self._add(batch, sums, width)
-            self.n_rows += batch.num_rows
-            if on_rows is not None:
-                on_rows(self.n_rows)
+        for piece in pieces:
+            for batch in piece.batches(self.select(), BATCH):
+                self._add(batch, sums, width)
+                self.n_rows += batch.num_rows
+                if on_rows is not None:
+                    on_rows(self.n_rows)
+            n_rejected, first = piece.rejected
+            if n_rejected:
+                self.n_rows += n_rejected
+                self.ledger.found["(file)", "lines that are no rows", "dropped"] = n_rejected, first
         sums.grow(len(self.numbers) * self.n_parts * width)
-        n_rejected, first = self.source.rejected
-        if n_rejected:
-            self.n_rows += n_rejected
-            self.ledger.found["(file)", "lines that are no rows", "dropped"] = n_rejected, first
         return Scanned(
             sums.statistics(), list(self.numbers), self.n_rows, self.n_used, self.ledger.findings()
         )
@@ -308,32 +266,6 @@ class Scan:
         for code in np.flatnonzero(present).tolist():
             known[code] = self.numbers.setdefault(names[code], len(self.numbers))
         return known[codes]
-
-
-def joined(parts: list[Scanned]) -> Scanned:
-    """Return what was found in a table from what was found in its parts; first rows have no place then."""
-    if len(parts) == 1:
-        return parts[0]
-    names = sorted({name for part in parts for name in part.tasks})
-    numbers = {name: number for number, name in enumerate(names)}
-    shape = next(part.statistics.moment.shape[1] for part in parts)
-    width = next((part.statistics.n_tasks // len(part.tasks) for part in parts if part.tasks), 1)
-    total = [np.zeros((len(names) * width, *sizes)) for sizes in ((shape, shape), (shape,), (), ())]
-    counted: dict[tuple[str, str, str], int] = {}
-    for part in parts:
-        places = np.array([numbers[name] for name in part.tasks], dtype=np.intp)
-        cells = (places[:, None] * width + np.arange(width)).ravel()
-        seen = part.statistics
-        for sums, values in zip(total, (seen.gram, seen.moment, seen.square, seen.count), strict=True):
-            sums[cells] += values
-        for item in part.findings:
-            key = item.column, item.what, item.done
-            counted[key] = counted.get(key, 0) + item.count
-    findings = [Finding(column=c, what=w, done=d, count=n) for (c, w, d), n in counted.items()]
-    rows, used = sum(part.rows for part in parts), sum(part.used for part in parts)
-    return replace(
-        parts[0], statistics=GramStatistics(*total), tasks=names, rows=rows, used=used, findings=findings
-    )
 
 
 def _codes(coded: Any) -> IntArray:

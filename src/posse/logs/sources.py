@@ -124,20 +124,41 @@ def _query(text: str) -> Source:
 
 
 def _frame(source: Any) -> Source:
-    kind = type(source).__name__
-    if hasattr(source, "dtypes") and hasattr(source, "to_numpy") and hasattr(source, "items"):
-        source = _without_mixtures(source)
+    table = as_arrow(source)
+    connection = _connect()
+    name = f"{type(source).__name__} of {table.num_rows:,} rows"
+    return Source(connection.from_arrow(table), name, True, connection)
+
+
+def open_piece(table: pa.Table, name: str) -> Source:
+    """Return rows of a larger table as a source that is read by one thread: others have other rows."""
+    connection = duckdb.connect(config={"threads": 1})
+    return Source(connection.from_arrow(table), name, True, connection)
+
+
+def as_arrow(source: Any) -> pa.Table:
+    """Return a frame of pandas or polars, or anything else with `__arrow_c_stream__`, as an Arrow table.
+
+    An index of pandas is a column if it has a name.
+    """
+    if isinstance(source, pa.Table):
+        return source
     if not hasattr(source, "__arrow_c_stream__"):
         raise ValueError(
             "a log must be a file, pattern, folder or list of files, a frame or Arrow stream, a DuckDB "
             f"relation or a query. Got {source!r:.100}."
         )
     try:
-        table = pa.table(source) if not isinstance(source, pa.Table) else source
+        if hasattr(source, "columns") and hasattr(source, "reset_index"):
+            return pa.Table.from_pandas(_without_mixtures(_without_index(source)), preserve_index=False)
+        return pa.table(source)
     except (pa.ArrowException, TypeError) as error:
         raise ValueError(f"a log must be a table of plain columns. Got: {in_a_line(error)[:300]}") from error
-    connection = _connect()
-    return Source(connection.from_arrow(table), f"{kind} of {table.num_rows:,} rows", True, connection)
+
+
+def _without_index(frame: Any) -> Any:
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=named) if named else frame
 
 
 def _without_mixtures(frame: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from posse.core.account import Account, Finding
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
-from posse.logs.profile import Profile, profile_of
+from posse.logs.profile import Rows, learn_profile
 from posse.logs.recipe import Recipe, make_encoder
-from posse.logs.scan import MISSING, Parts, Roles, Scan, Scanned, joined
+from posse.logs.scan import MISSING, Parts, Roles, Scan
+from posse.logs.scanned import Scanned, joined
 from posse.logs.sources import Source
 from posse.logs.tables import Table, open_table
 from posse.numerics.checks import check_choice
@@ -123,7 +124,10 @@ def summarise(
     - price: 25 missing values, first in row 3: filled with the mean, and a feature says so
     """
     roles = Roles(task=task, reward=reward, weight=weight, arm=arm, propensity=propensity)
-    prepared = prepare(open_table(source, engine), roles, features, encoder, missing)
+    table = open_table(source, engine)
+    if on_rows is not None and engine != "local":
+        raise ValueError(f"`on_rows` must be None where others read the log. Got it with engine {engine!r}.")
+    prepared = prepare(table, roles, features, encoder, missing)
     return summary_of(prepared, prepared.scan(on_rows=on_rows))
 
 
@@ -144,20 +148,23 @@ class Prepared:
         on_rows: Callable[[int], None] | None = None,
     ) -> Scanned:
         """Look at all rows, in parts if a function says which part each row is in."""
-        look = partial(_scan, self.roles, self.encoder, self.missing, parts, n_parts, on_rows)
-        return joined(self.table.map(look))
+        types = dict(self.table.columns)
+        look = partial(_scan, types, self.roles, self.encoder, self.missing, parts, n_parts, on_rows)
+        used = (*self.roles.columns, *(column.name for column in self.encoder.columns))
+        return self.table.gather(look, joined, tuple(dict.fromkeys(used)))
 
 
 def _scan(
+    types: Mapping[str, str],
     roles: Roles,
     encoder: Encoder,
     missing: str,
     parts: Parts | None,
     n_parts: int,
     on_rows: Callable[[int], None] | None,
-    source: Source,
+    pieces: Iterable[Source],
 ) -> Scanned:
-    return Scan(source, roles, encoder, missing=missing, parts=parts, n_parts=n_parts).run(on_rows)
+    return Scan(types, roles, encoder, missing=missing, parts=parts, n_parts=n_parts).run(pieces, on_rows)
 
 
 def prepare(
@@ -188,8 +195,8 @@ def prepare(
     recipe.check_columns(used)
     asked = [*used, *((roles.arm,) if roles.arm is not None else ())]
     categories = (*recipe.categories, roles.arm or "")
-    look = partial(profile_of, names=asked, categories=categories, where=roles.where(types))
-    profile = reduce(Profile.joined, table.map(look))
+    rows = Rows(where=roles.where(types), columns=(roles.task, roles.reward))
+    profile = learn_profile(table, asked, categories, rows)
     if profile.rows == 0:
         raise ValueError(
             f"a log must have rows with a task and a reward. Got {table.name}, where no row has a value in "

@@ -1,15 +1,26 @@
-"""Tables in one piece or in partitions: whoever holds them, each partition is looked at by one function."""
+"""Tables in one piece or in partitions: whoever holds them, one function looks at each partition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self, TypeVar
 
 from posse.logs.sources import Source, open_source
 from posse.numerics.checks import check_choice
 
-Result = TypeVar("Result")
 ENGINES = ("local", "spark", "dask")
+
+
+class Partial(Protocol):
+    """What was found in a part of a table: such findings can be joined, and sent in pieces."""
+
+    def pieces(self) -> Iterator[tuple[int, Self]]:
+        """Yield pieces of moderate size, which joined are the whole; those of one number are joined first."""
+
+
+Found = TypeVar("Found", bound=Partial)
+Look = Callable[[Iterable[Source]], Found]
+Join = Callable[[Iterable[Found]], Found]
 
 
 class Table(Protocol):
@@ -27,8 +38,18 @@ class Table(Protocol):
     def typed(self) -> bool:
         """Whether somebody chose the types; those of a CSV file are all text."""
 
-    def map(self, function: Callable[[Source], Result]) -> list[Result]:
-        """Return what a function makes of each partition."""
+    def gather(self, look: Look[Found], join: Join[Found], columns: Sequence[str]) -> Found:
+        """Return what is found in all partitions.
+
+        Parameters
+        ----------
+        look : callable
+            Takes a partition, as one or more pieces of its rows, and returns what it finds in them.
+        join : callable
+            Returns what was found in several partitions as one.
+        columns : sequence of str
+            The columns that `look` reads.
+        """
 
 
 class LocalTable:
@@ -44,9 +65,9 @@ class LocalTable:
         self.source = open_source(source)
         self.name, self.columns, self.typed = self.source.name, self.source.columns, self.source.typed
 
-    def map(self, function: Callable[[Source], Result]) -> list[Result]:
-        """Return what a function makes of the table, in a list of one."""
-        return [function(self.source)]
+    def gather(self, look: Look[Found], join: Join[Found], columns: Sequence[str]) -> Found:
+        """Return what `look` finds in the table, the one partition; nothing has to be joined."""
+        return look([self.source])
 
 
 def open_table(source: Any, engine: str) -> Table:
@@ -57,7 +78,7 @@ def open_table(source: Any, engine: str) -> Table:
 
         return SparkTable(source)
     if engine == "dask":
-        from posse.logs.partitions import DaskTable
+        from posse.logs.dask import DaskTable
 
         return DaskTable(source)
     return LocalTable(source)
