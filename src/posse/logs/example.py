@@ -121,7 +121,7 @@ def example_log(
     >>> log.table.num_rows, log.shops[:3]
     (1000, ('Oslo', 'Bergen', 'Trondheim'))
     >>> log.table.column("price").to_pylist()[:3]
-    ['58.29', '29.2', '34.54']
+    ['49.83', '43.86', '42.8']
     """
     check_integer("`shops` of example_log", shops, 1)
     check_integer("`rows` of example_log", rows, shops, high_name="")

@@ -54,7 +54,7 @@ def fit(
     engine : "local", "spark" or "dask"
         Who reads the log.
     estimator : Estimator, optional
-        What the parameters are learned by, with a covariance; `FactorPrior()` by default.
+        What the parameters are learned by, with a covariance; `FactorPrior(mean="level")` by default.
     on_rows : callable, optional
         Is told, now and then, how many rows have been read; with engine "local".
 
@@ -100,7 +100,7 @@ def model_of(summary: LogSummary, estimator: Estimator | None = None) -> Model:
     summary : LogSummary
         What `summarise` returned.
     estimator : Estimator, optional
-        What the parameters are learned by, with a covariance; `FactorPrior()` by default.
+        What the parameters are learned by, with a covariance; `FactorPrior(mean="level")` by default.
     """
     return Model(
         estimate=_with_covariance(estimator).fit(summary.statistics),
@@ -117,7 +117,7 @@ def model_of(summary: LogSummary, estimator: Estimator | None = None) -> Model:
 def _with_covariance(estimator: Estimator | None) -> Estimator:
     """Return an estimator that says how uncertain it is, the usual one if none is given."""
     if estimator is None:
-        return FactorPrior()
+        return FactorPrior(mean="level")
     if not getattr(estimator, "gives_covariance", False):
         raise ValueError(
             f"`estimator` must give a covariance, as these do: {WITH_COVARIANCE}. Got {estimator!r:.200}."
