@@ -19,6 +19,10 @@ COMMANDS = {
     "compare": "compare",
     "reproduce": "reproduce",
     "theory": "theory",
+    "fit": "fit",
+    "predict": "predict",
+    "explain": "explain",
+    "example-log": "example_log",
     "list": "listing",
 }
 

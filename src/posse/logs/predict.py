@@ -12,7 +12,7 @@ from posse.core.columns import LARGEST, CategoryColumn, NumberColumn
 from posse.core.extras import extra
 from posse.core.model import Model
 from posse.logs.reading import Reading, reading
-from posse.logs.scan import Ledger
+from posse.logs.scanned import Ledger
 from posse.logs.sources import BATCH, open_source
 from posse.numerics.checks import BoolArray
 

@@ -112,7 +112,8 @@ def open_source(source: Any) -> Source:
 
 
 def _connect() -> Any:
-    return duckdb.connect(config={"threads": min(4, os.cpu_count() or 1)})
+    # its progress bar would stand between the lines of an answer
+    return duckdb.connect(config={"threads": min(4, os.cpu_count() or 1), "enable_progress_bar": False})
 
 
 def _query(text: str) -> Source:
