@@ -111,9 +111,11 @@ def open_source(source: Any) -> Source:
     return _frame(source)
 
 
-def _connect() -> Any:
-    # its progress bar would stand between the lines of an answer
-    return duckdb.connect(config={"threads": min(4, os.cpu_count() or 1), "enable_progress_bar": False})
+def _connect(threads: int | None = None) -> Any:
+    connection = duckdb.connect(config={"threads": threads or min(4, os.cpu_count() or 1)})
+    # a bar on stdout would stand between the lines of an answer
+    connection.execute("set enable_progress_bar = false")
+    return connection
 
 
 def _query(text: str) -> Source:
@@ -133,7 +135,7 @@ def _frame(source: Any) -> Source:
 
 def open_piece(table: pa.Table, name: str) -> Source:
     """Return rows of a larger table as a source that is read by one thread: others have other rows."""
-    connection = duckdb.connect(config={"threads": 1})
+    connection = _connect(threads=1)
     return Source(connection.from_arrow(table), name, True, connection)
 
 
