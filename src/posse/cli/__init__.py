@@ -20,6 +20,10 @@ COMMANDS = {
     "reproduce": "reproduce",
     "theory": "theory",
     "diagnose": "diagnose",
+    "fit": "fit",
+    "predict": "predict",
+    "explain": "explain",
+    "example-log": "example_log",
     "list": "listing",
 }
 
