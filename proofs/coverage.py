@@ -1,4 +1,4 @@
-"""How often 90 % intervals of the learned prior hold the truth, and how much averaging over priors saves."""
+"""How often 90 % intervals hold the truth, of the learned prior and of ridge, and what averaging saves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import stats
 
-from posse import FactorPrior, GramStatistics
+from posse import Estimate, FactorPrior, GramStatistics, Ridge
+from posse.estimators.ridge import RidgePosterior
+from posse.estimators.ridge_evidence import PENALTY_GRID
 from posse.numerics.checks import Array
 
 DIM, RANK = 10, 2
@@ -18,6 +20,8 @@ TWO_SIDED = float(stats.norm.ppf(0.95))
 ELLIPSOID = float(stats.chi2(DIM).ppf(0.9))
 # The likeliest prior of one noise for all, with nobody alone: what there was before averages over priors.
 BEFORE: dict[str, Any] = {"noise": "shared", "alone": False, "sweeps": 0}
+# Mean squares of rewards without noise, in units of the noise variance, and tasks of a cell for ridge.
+STRENGTHS, ALONE = (0.25, 1.0, 2.0, 4.0), 500
 
 
 def draw(seed: int, n_tasks: int, n_rows: int, *, heavy: bool, n_arms: int = 0) -> tuple[Array, Array, Array]:
@@ -39,12 +43,11 @@ def draw(seed: int, n_tasks: int, n_rows: int, *, heavy: bool, n_arms: int = 0) 
     return x, np.vecdot(x, theta) + rng.standard_normal((n_rows, n_tasks)), theta
 
 
-def covered(prior: FactorPrior, x: Array, y: Array, theta: Array, seed: int, *, arms: bool) -> Array:
+def covered(estimate: Estimate, x: Array, theta: Array, seed: int, *, arms: bool) -> Array:
     """Return shares of intervals and of ellipsoids that hold the truth, and the mean squared error, (3,).
 
     Intervals are of <x, theta_t> for twenty random x, or for the rows that were played if these are arms.
     """
-    estimate = prior.fit(GramStatistics.of(x, y))
     error = estimate.theta - theta
     along = x[:20] if arms else np.random.default_rng(seed).standard_normal((20, *theta.shape))
     inside = np.abs(np.vecdot(along, error)) <= TWO_SIDED * np.linalg.norm(
@@ -56,16 +59,48 @@ def covered(prior: FactorPrior, x: Array, y: Array, theta: Array, seed: int, *, 
 
 def cell(n_tasks: int, n_rows: int, n_seeds: int, *, heavy: bool, told: bool, arms: bool) -> dict[str, Any]:
     """Return coverage with its standard error, that of ellipsoids, and errors relative to those before."""
-    now, before = [], []
+    now: list[Array] = []
+    before: list[Array] = []
     rank = RANK if told else "auto"
     for seed in range(n_seeds):
-        data = draw(seed, n_tasks, n_rows, heavy=heavy, n_arms=8 if arms else 0)
-        now.append(covered(FactorPrior(rank=rank), *data, seed, arms=arms))
-        before.append(covered(FactorPrior(rank=rank, **BEFORE), *data, seed, arms=arms))
-    found, other = np.array(now), np.array(before)
+        x, y, theta = draw(seed, n_tasks, n_rows, heavy=heavy, n_arms=8 if arms else 0)
+        for found, settings in ((now, {}), (before, BEFORE)):
+            estimate = FactorPrior(rank=rank, **settings).fit(GramStatistics.of(x, y))
+            found.append(covered(estimate, x, theta, seed, arms=arms))
+    return summary(np.array(now), np.array(before))
+
+
+def alone_cell(strength: float | None, n_rows: int, n_seeds: int) -> dict[str, Any]:
+    """Return the same for ridge with a learned penalty, and for its likeliest penalty and noise before.
+
+    theta_t ~ N(0, strength / d I), in noise of variance 1. Without a strength each task has its own, whose
+    logarithm has Cauchy's distribution around 0, as far as the penalties of ridge reach.
+    """
+    now, before = [], []
+    for seed in range(n_seeds):
+        rng = np.random.default_rng([seed, n_rows])
+        strengths = DIM / PENALTY_GRID
+        if strength is None:
+            chances = 1.0 / (1.0 + np.log(strengths) ** 2)
+            strengths = rng.choice(strengths, size=(ALONE, 1), p=chances / chances.sum())
+        else:
+            strengths = np.full((ALONE, 1), strength)
+        theta = np.sqrt(strengths / DIM) * rng.standard_normal((ALONE, DIM))
+        x = rng.standard_normal((n_rows, ALONE, DIM))
+        statistics = GramStatistics.of(x, np.vecdot(x, theta) + rng.standard_normal((n_rows, ALONE)))
+        estimate = Ridge().fit(statistics)
+        assert isinstance(estimate.posterior, RidgePosterior)
+        plain = RidgePosterior(statistics, estimate.theta, estimate.posterior.penalties, 1.0)
+        now.append(covered(estimate, x, theta, seed, arms=False))
+        before.append(covered(Estimate(estimate.theta, posterior=plain), x, theta, seed, arms=False))
+    return summary(np.array(now), np.array(before))
+
+
+def summary(found: Array, other: Array) -> dict[str, Any]:
+    """Return means over data sets of what `covered` returned, (seeds, 3), now and before."""
     return {
         "covered": round(float(found[:, 0].mean()), 3),
-        "+-": round(float(found[:, 0].std(ddof=1) / np.sqrt(n_seeds)), 3),
+        "+-": round(float(found[:, 0].std(ddof=1) / np.sqrt(len(found))), 3),
         "ellipsoids": round(float(found[:, 1].mean()), 3),
         "error": round(float(found[:, 2].mean()), 4),
         "error, before": round(float(found[:, 2].mean() / other[:, 2].mean()), 3),
@@ -74,7 +109,7 @@ def cell(n_tasks: int, n_rows: int, n_seeds: int, *, heavy: bool, told: bool, ar
 
 
 def prove(n_seeds: int = 60) -> dict[str, Any]:
-    """Return coverage in all cells: tasks, rows, tails, rank told or not; and of fixed arms."""
+    """Return coverage in all cells: tasks, rows, tails, rank told or not; of fixed arms; and of ridge."""
     cells: Mapping[str, dict[str, Any]] = {
         f"{kind}, {'told' if told else 'auto'}, T = {n_tasks}, n = {n_rows}": {
             "n_tasks": n_tasks,
@@ -90,4 +125,14 @@ def prove(n_seeds: int = 60) -> dict[str, Any]:
         for n_rows in ROWS
     }
     found = Parallel(n_jobs=2)(delayed(cell)(**settings) for settings in cells.values())
-    return {"data sets": n_seeds, **dict(zip(cells, found, strict=True))}
+    return {"data sets": n_seeds, **dict(zip(cells, found, strict=True)), **alone(n_seeds // 6)}
+
+
+def alone(n_seeds: int = 10) -> dict[str, Any]:
+    """Return coverage of ridge, each task alone: strengths of all tasks, or drawn for each; and rows."""
+    cells = [(strength, n_rows) for strength in (None, *STRENGTHS) for n_rows in ROWS]
+    found = Parallel(n_jobs=2)(delayed(alone_cell)(*cell, n_seeds) for cell in cells)
+    return {
+        f"alone, strength {strength or 'drawn'}, n = {n_rows}": values
+        for (strength, n_rows), values in zip(cells, found, strict=True)
+    }

@@ -54,6 +54,7 @@ def test_a_command_without_its_extra_is_one_sentence(
         ("posse.viz.still", REPORT, "report"),
         ("posse.viz.interactive", REPORT, "report"),
         ("posse.viz.pages", REPORT, "report"),
+        ("posse.sklearn", ("sklearn",), "sklearn"),
     ],
 )
 def test_a_module_without_its_extra_is_one_sentence(module: str, hidden: tuple[str, ...], extra: str) -> None:

@@ -435,7 +435,7 @@ def fit_with(**settings: Any) -> FactorEstimate:
         ({"rank": -1}, "`rank` of FactorPrior must be an integer of at least 0. Got -1."),
         ({"rank": 1.5}, "Got 1.5."),
         ({"rank": "most"}, "`rank` of FactorPrior, if not an integer, must be one of auto. Got 'most'."),
-        ({"mean": "median"}, "`mean` of FactorPrior must be one of zero, learned. Got 'median'."),
+        ({"mean": "median"}, "`mean` of FactorPrior must be one of zero, learned, level. Got 'median'."),
         ({"degrees": 0}, "`degrees` of FactorPrior must be a finite number above 0. Got 0."),
     ],
 )

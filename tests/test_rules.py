@@ -164,14 +164,13 @@ def test_a_covariance_that_is_missing_is_one_clear_error() -> None:
             UCB(scale=scale)
 
 
-@pytest.mark.parametrize("penalty", [2.0, "evidence"])
-def test_the_covariance_of_ridge(penalty: float | str) -> None:
+def test_the_covariance_of_ridge() -> None:
     rng = np.random.default_rng(13)
     x = rng.standard_normal((30, 3, 4))
     y = np.vecdot(x, rng.standard_normal((3, 4))) + rng.standard_normal((30, 3))
     weights = np.ones((30, 3))
     weights[:, 2] = 0.0
-    estimate = Ridge(penalty=penalty).fit(GramStatistics.of(x, y, weights))
+    estimate = Ridge(penalty=2.0).fit(GramStatistics.of(x, y, weights))
     for t in range(2):
         precision = np.linalg.inv(estimate.covariance[t])
         shape = x[:, t].T @ x[:, t]

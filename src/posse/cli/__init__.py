@@ -19,6 +19,11 @@ COMMANDS = {
     "compare": "compare",
     "reproduce": "reproduce",
     "theory": "theory",
+    "diagnose": "diagnose",
+    "fit": "fit",
+    "predict": "predict",
+    "explain": "explain",
+    "example-log": "example_log",
     "list": "listing",
 }
 

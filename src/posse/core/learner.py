@@ -13,6 +13,7 @@ from posse.core.learner_state import LearnerState
 from posse.core.posterior import Beliefs
 from posse.core.protocols import DecidesRows, Policy, keeps_pace
 from posse.core.rows import PendingRows, draw_arms
+from posse.core.statistics import GramStatistics
 from posse.core.tasks import TaskNames, as_numbers
 from posse.numerics.checks import Array, IntArray, check_integer, make_generator
 
@@ -199,6 +200,27 @@ class Learner:
             )
         self._pending.add(index, x, y, w, self._beliefs if self.prompt else None)
 
+    def absorb(self, statistics: GramStatistics) -> None:
+        """Learn from rows of all tasks by their statistics, as those of a log or of a `Model`.
+
+        What is believed afterwards is what `observe` of the rows would have led to. It is for policies that
+        forget nothing, since statistics do not say which rows are older.
+
+        Parameters
+        ----------
+        statistics : GramStatistics
+            Of the learner's tasks and features, in their order.
+        """
+        expected = self.n_tasks, self.dim
+        if statistics.moment.shape != expected:
+            raise ValueError(
+                f"`statistics` of absorb must be of {expected[0]} tasks and {expected[1]} features. "
+                f"Got {statistics.moment.shape}."
+            )
+        self._pending.absorb(statistics)
+        if self.prompt:
+            self._move(statistics)
+
     def begin(self) -> Job:
         """Return the update from all rows so far, to be run anywhere; later rows are kept for the next.
 
@@ -232,9 +254,13 @@ class Learner:
         """Believe what the policy has learned, and what rows that wait make of it."""
         self._keep(self.policy.beliefs(self.state), self.policy.newcomer(self.state), self.n_tasks)
         if self.prompt and self._pending.waiting:
-            moved = self.beliefs.given(self._pending.summary(self.n_tasks))
-            for own, part in zip(self._beliefs.parts, moved.parts, strict=True):
-                own[: self.n_tasks] = part
+            self._move(self._pending.summary(self.n_tasks))
+
+    def _move(self, statistics: GramStatistics) -> None:
+        """Condition what is believed of all tasks on further rows of their own."""
+        moved = self.beliefs.given(statistics)
+        for own, part in zip(self._beliefs.parts, moved.parts, strict=True):
+            own[: self.n_tasks] = part
 
     def cancel(self) -> None:
         """Give up the update under way; its rows wait for the next."""

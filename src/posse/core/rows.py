@@ -119,6 +119,19 @@ class PendingRows:
             known.root,
         )
 
+    def absorb(self, statistics: GramStatistics) -> None:
+        """Add rows of the first tasks by their statistics, each as many rows as it weighs."""
+        if self.fading is not None and self.fading.factor < 1.0:
+            raise ValueError(
+                "statistics to absorb have no order in time, so the policy must forget nothing. "
+                f"Got a memory of {self.fading!r}."
+            )
+        for name in ("gram", "moment", "square", "count"):
+            getattr(self, name)[: statistics.n_tasks] += getattr(statistics, name)
+        self.seen[: statistics.n_tasks] += statistics.count
+        self.waiting = self.waiting or bool(statistics.count.any())
+        self.n_rows, self.n_seen = int(self.seen.sum()), int((self.seen > 0).sum())
+
     def _weigh_anew(self) -> None:
         """Let the last row weigh 1, where older ones fade by the clock."""
         assert self.fading is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from posse.core.estimate import Estimate
 from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
 from posse.estimators.noise import noise_variance
+from posse.estimators.ridge_average import averaged_roots
 from posse.estimators.ridge_evidence import NO_DATA, likeliest_penalty
 from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, check_array, check_choice, check_number, check_orthonormal
@@ -67,7 +68,9 @@ class Ridge:
 
     Notes
     -----
-    The covariance is s2_t (G_t + lambda_t I)^-1; the noise variance s2_t is the task's own, too.
+    With a fixed penalty the covariance is s2_t (G_t + lambda I)^-1, the noise variance s2_t from the task's
+    misfit. With a learned one it is averaged over penalties and noise variances, each as likely as the
+    task's rewards make it: with few rewards they are far from known, and one of each would be too sure.
 
     With r(lambda) = y'y - b'(G + lambda I)^-1 b, minus twice the log likelihood is, up to a constant,
     n log r(lambda) + log det(I + G/lambda): cheap for any lambda once G is tridiagonal. It is minimised
@@ -94,8 +97,8 @@ class Ridge:
         check_statistics(statistics, "Ridge")
         if not isinstance(self.penalty, str):
             penalty = float(self.penalty)
-            return _estimate(statistics, np.full(statistics.n_tasks, penalty), penalty)
-        return _estimate(statistics, likeliest_penalty(statistics), NO_DATA)
+            return _estimate(statistics, np.full(statistics.n_tasks, penalty), penalty, RidgePosterior)
+        return _estimate(statistics, likeliest_penalty(statistics), NO_DATA, AveragedRidgePosterior)
 
     def refit(
         self, statistics: GramStatistics, previous: Estimate, added: GramStatistics | None = None
@@ -125,10 +128,12 @@ class Ridge:
         return self.penalty != 0
 
 
-def _estimate(statistics: GramStatistics, penalties: Array, without_data: float) -> Estimate:
-    """Return the solutions for given penalties, and their covariances where there is a penalty."""
+def _estimate(
+    statistics: GramStatistics, penalties: Array, without_data: float, kind: type[RidgePosterior]
+) -> Estimate:
+    """Return the solutions for given penalties, and posteriors of some kind where there is a penalty."""
     theta = solve_symmetric(_shifted(statistics, penalties), statistics.moment)
-    posterior = RidgePosterior(statistics, theta, penalties, without_data) if penalties.all() else None
+    posterior = kind(statistics, theta, penalties, without_data) if penalties.all() else None
     return Estimate(theta, posterior=posterior)
 
 
@@ -198,6 +203,43 @@ class RidgePosterior:
         """Return N(0, I): each task learns alone, so nothing is known of another but the penalty."""
         dim, penalty = self.statistics.dim, np.full(1, self.without_data)
         return Beliefs.of(np.zeros((1, dim)), np.eye(dim)[None] / np.sqrt(penalty), penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedRidgePosterior(RidgePosterior):
+    """V_t = E[(theta - theta_t)(theta - theta_t)'], averaged over all penalties and noises that are likely.
+
+    A task without data has the identity.
+
+    Attributes
+    ----------
+    statistics : GramStatistics
+    theta : (T, d)
+        The estimate, with the likeliest penalty. It is not the average, so that V_t counts its distance.
+    penalties : (T,)
+        The likeliest lambda_t, above 0.
+    without_data : float
+        The penalty of a task without data.
+    """
+
+    def roots(self) -> Array:
+        """Return roots (T, d, d) of V_t."""
+        seen = self.statistics
+        roots = np.sqrt(seen.square)[:, None, None] * averaged_roots(seen, self.theta)
+        return np.where((seen.count > 0)[:, None, None], roots, np.eye(seen.dim))
+
+    def beliefs(self, theta: Array) -> Beliefs:
+        """Return the posteriors of all tasks, whose means theta (T, d) are known.
+
+        Rewards move them by the likeliest penalty, as they would in a fit with that. s_t is such that widths
+        are those of V_t on average: s_t^2 = tr V_t (G_t + lambda_t I) / d.
+        """
+        seen, moved = self.statistics, super().beliefs(theta)
+        roots = averaged_roots(seen, self.theta)
+        ratios = np.einsum("tij,tij->t", roots, _shifted(seen, self.penalties) @ roots) / seen.dim
+        return replace(
+            moved, deviation=np.where(seen.count > 0, np.sqrt(seen.square * ratios), moved.deviation)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

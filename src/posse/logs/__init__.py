@@ -1,5 +1,16 @@
 """From tables to answers: logs of many related tasks, read, diagnosed and fitted."""
 
+from posse.logs.diagnose import diagnose as diagnose
+from posse.logs.diagnosis import Diagnosis as Diagnosis
+from posse.logs.diagnosis import diagnose_parts as diagnose_parts
+from posse.logs.example import ExampleLog as ExampleLog
+from posse.logs.example import example_log as example_log
+from posse.logs.explain import Effect as Effect
+from posse.logs.explain import Explanation as Explanation
+from posse.logs.explain import explain as explain
+from posse.logs.fit import fit as fit
+from posse.logs.fit import model_of as model_of
+from posse.logs.predict import Predictions as Predictions
 from posse.logs.recipe import Recipe as Recipe
 from posse.logs.summarise import LogSummary as LogSummary
 from posse.logs.summarise import summarise as summarise

@@ -13,6 +13,8 @@ NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUB
 UNSIGNED = ("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT")
 TEXTS = ("VARCHAR", "ENUM", "UUID")
 KINDS = ("number", "category", "date")
+# How a text ends that is a time of day in a zone, as 08:15:00+01:00.
+ZONED = r":[0-9.]+ *([zZ]|[+-][0-9]{2}(:?[0-9]{2})?) *$"
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,10 @@ def reading(name: str, type_name: str, kind: str) -> Reading:
             zoned = "WITH TIME ZONE" in type_name
             return Reading(name, kind, f"epoch({column if zoned else f'cast({column} as timestamp)'})")
         text = _filled(f"cast({column} as varchar)", GAPS)
-        value = f"epoch(try_cast({text} as timestamp))"
+        value = (  # a cast to a plain timestamp would not look at the zone
+            f"(case when regexp_matches({text}, '{ZONED}') then epoch(try_cast({text} as timestamptz)) "
+            f"else epoch(try_cast({text} as timestamp)) end)"
+        )
         return Reading(name, kind, value, f"({text} is not null and {value} is null)")
     if not is_text(type_name):
         return Reading(name, kind, f"cast({column} as double)")

@@ -130,7 +130,7 @@ class _Cook:
         if typed and is_text(type_name) and kind != "category":
             self._note(name, f"texts that are {kind}s", found.texts, f"read as {kind}s")
         if "TIME ZONE" in type_name:
-            self._note(name, "times with a zone", found.texts, "hours and days are those of UTC")
+            self._note(name, "times with a zone", found.dates.count, "hours and days are those of UTC")
         known = {"number": found.numbers.count, "date": found.dates.count}.get(kind, found.texts)
         missing = self.n_rows - known >= max(LEAST_ROWS, LEAST_SHARE * self.n_rows)
         if known == 0:

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+# A message names so many of the values that would have been right.
+MOST_NAMED = 50
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None, high_name: str = "") -> int:
@@ -134,7 +136,7 @@ def check_finite(name: str, array: Array) -> None:
 
 
 def check_choice(name: str, value: str, options: Iterable[str]) -> str:
-    """Return `value` if it is one of `options`; otherwise suggest the nearest, and list them.
+    """Return `value` if it is one of `options`; otherwise suggest the nearest, and list them, up to 50.
 
     Examples
     --------
@@ -148,7 +150,9 @@ def check_choice(name: str, value: str, options: Iterable[str]) -> str:
     options = list(options)
     if value not in options:
         near = difflib.get_close_matches(str(value), options, n=1)
-        known = ", ".join(options)
+        known = ", ".join(options[:MOST_NAMED])
+        if len(options) > MOST_NAMED:
+            known += f" and {len(options) - MOST_NAMED:,} more"
         if near:
             raise ValueError(
                 f"{name} must be a known name. Got {value!r}. Did you mean {near[0]!r}? Known are {known}."

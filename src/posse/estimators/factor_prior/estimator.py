@@ -13,6 +13,7 @@ from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.core.statistics import GramStatistics
 from posse.estimators.factor_prior.evidence import FactorModel
 from posse.estimators.factor_prior.learning import Known, Learned, learn_prior
+from posse.estimators.factor_prior.level import mean_level, statistics_around
 from posse.estimators.factor_prior.posterior import FactorPosterior
 from posse.estimators.factor_prior.sampling import averaged_moments
 from posse.estimators.factor_prior.units import Units
@@ -83,12 +84,12 @@ class FactorEstimate(Estimate):
         """What is known of a task that was never seen: itself an estimator, for new tasks.
 
         A new task may lie in what the others share, be larger than most of them, or stand alone, and be as
-        loud as any of them: each has a component of the mixture. Without any data it is N(0, I).
+        loud as any of them: each has a component of the mixture. Without any data it is N(mean, I).
         """
         if isinstance(self.posterior, FactorPosterior):
             return self.posterior.prior()
         dim = len(self.mean)
-        one = {"weights": np.ones(1), "means": np.zeros((1, dim)), "noises": np.ones(1)}
+        one = {"weights": np.ones(1), "means": self.mean[None], "noises": np.ones(1)}
         return MixturePrior(covariances=np.eye(dim)[None], **one)
 
 
@@ -108,9 +109,10 @@ class FactorPrior:
         k. "auto" takes the rank with the largest evidence less a price for its parameters, below T or
         fewer (see `largest_rank`), and stands back to 0 where tasks have nothing in common. A number is
         taken as it is.
-    mean : "zero" or "learned"
+    mean : "zero", "learned" or "level"
         mu. A shared mean is also found as one of the shared directions; a mean of its own pays where
-        tasks are much closer to it than it is to 0.
+        tasks are much closer to it than it is to 0. With "level" it is 0 but for a constant feature, if
+        there is one: there it is the mean of all rewards, as for rewards far from 0 in logs.
     degrees : float
         nu of Student's t, for tails: 1 / q_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
         spoil the prior for them. Infinity makes tails Gaussian and all q_t 1. With few tasks tails are
@@ -170,7 +172,7 @@ class FactorPrior:
             check_choice("`rank` of FactorPrior, if not an integer,", self.rank, ["auto"])
         else:
             check_integer("`rank` of FactorPrior", self.rank, 0)
-        check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned"])
+        check_choice("`mean` of FactorPrior", self.mean, ["zero", "learned", "level"])
         check_choice("`noise` of FactorPrior", self.noise, ["own", "shared"])
         if isinstance(self.alone, str):
             check_choice("`alone` of FactorPrior, if neither True nor False,", self.alone, ["auto"])
@@ -224,15 +226,17 @@ class FactorPrior:
             most = f"min(dim={dim}, n_tasks={n_tasks})"
             check_integer("`rank` of FactorPrior", self.rank, 0, min(dim, n_tasks), high_name=most)
         check_statistics(statistics, "FactorPrior")
+        offset, whole = mean_level(statistics) if self.mean == "level" else np.zeros(dim), statistics
+        statistics = statistics_around(whole, offset)
         if not (statistics.square.any() and statistics.gram.any()):
-            return _nothing_learned(statistics)
+            return _nothing_learned(whole, offset)
         units = Units.of(statistics)
         # with few features more threads than one only get in each other's way
         with _controller().limit(limits=1 if dim < WIDE else None):
             if known is not None:
                 known = replace(known, model=units.model_in(known.model, before))
             learned = learn_prior(units.statistics_in(statistics), self, known)
-            estimate = _estimate(learned, units, self)
+            estimate = _estimate(learned, units, self, offset)
         found = learned.found
         if not found.converged and known is None:  # a refit is one step of many, and its certificate tells
             warnings.warn(
@@ -249,7 +253,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEstimate:
+def _estimate(learned: Learned, units: Units, settings: FactorPrior, offset: Array) -> FactorEstimate:
     evidence, found, solved = learned.evidence, learned.found, learned.solved
     model, standing = found.model, learned.standing
     means, averaged = evidence.means(model, solved), averaged_moments(learned, settings)
@@ -260,8 +264,9 @@ def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEs
     size = np.broadcast_to(units.size, evidence.dim)
     basis, strengths, _ = np.linalg.svd(size[:, None] * model.factors, full_matrices=False)
     outside = noise * ratio * float(np.mean(size**2))
-    posterior = FactorPosterior.of(learned, units, averaged)
+    posterior = replace(FactorPosterior.of(learned, units, averaged), offset=offset)
     theta = learned.units[:, None] * units.size * (means + standing.alone[:, None] * standing.shift)
+    theta = offset + theta
     theta[evidence.statistics.count == 0] = posterior.newcomer().theta
     units_cost = float(evidence.statistics.count @ np.log(learned.units))
     units_cost += evidence.total * units.rewards * float(np.log(2.0))
@@ -272,7 +277,7 @@ def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEs
         posterior=posterior,
         spectrum=noise * strengths**2 + outside,
         outside=outside,
-        mean=units.size * model.mean,
+        mean=offset + units.size * model.mean,
         noise=float(np.ldexp(noise, 2 * units.rewards)),
         noises=posterior.variances,
         alone=standing.alone,
@@ -282,17 +287,17 @@ def _estimate(learned: Learned, units: Units, settings: FactorPrior) -> FactorEs
     )
 
 
-def _nothing_learned(statistics: GramStatistics) -> FactorEstimate:
-    """Return the posterior under N(0, I): there were no rewards, or they and the features tell nothing."""
+def _nothing_learned(statistics: GramStatistics, offset: Array) -> FactorEstimate:
+    """Return the posterior under N(offset, I): rewards, if there are any, or features tell nothing."""
     n_tasks, dim = statistics.n_tasks, statistics.dim
-    estimate = GaussianPrior(mean=np.zeros(dim), covariance=np.eye(dim), noise=1.0).fit(statistics)
+    estimate = GaussianPrior(mean=offset, covariance=np.eye(dim), noise=1.0).fit(statistics)
     return FactorEstimate(
         theta=estimate.theta,
         basis=np.zeros((dim, 0)),
         posterior=estimate.posterior,
         spectrum=np.zeros(0),
         outside=1.0,
-        mean=np.zeros(dim),
+        mean=offset,
         noise=1.0,
         noises=np.ones(n_tasks),
         alone=np.zeros(n_tasks),

@@ -61,6 +61,8 @@ class FactorPosterior:
         Those of tasks that share the prior, averaged over priors, in place of those under the likeliest one.
     task_units : (T,), optional
         What the rewards of each task are counted in, beside the units of all.
+    offset : (d,), optional
+        Parameters whose rewards were taken away before all this, in the units of the log.
     """
 
     statistics: GramStatistics
@@ -76,6 +78,7 @@ class FactorPosterior:
     standing: Standing | None = None
     averaged: Moments | None = None
     task_units: Array | None = None
+    offset: Array | None = None
 
     @classmethod
     def of(cls, learned: Learned, units: Units, averaged: Moments | None = None) -> FactorPosterior:
@@ -144,7 +147,7 @@ class FactorPosterior:
         n_levels, n_parts = len(units), len(weights)
         return MixturePrior(
             weights=np.repeat(weights / weights.sum(), n_levels) / n_levels,
-            means=np.tile(np.outer(units, self.units.size * self.model.mean), (n_parts, 1)),
+            means=self._offset + np.tile(np.outer(units, self.units.size * self.model.mean), (n_parts, 1)),
             covariances=(covariances[:, None] * units[:, None, None] ** 2).reshape(-1, dim, dim),
             noises=np.tile(noises, n_parts),
         )
@@ -166,7 +169,12 @@ class FactorPosterior:
     @property
     def _mean(self) -> Array:
         """The mean of a new task, (d,)."""
-        return np.asarray(self._unit / np.ldexp(1.0, self.units.rewards) * self.units.size * self.model.mean)
+        unit = self._unit / np.ldexp(1.0, self.units.rewards)
+        return np.asarray(self._offset + unit * self.units.size * self.model.mean)
+
+    @property
+    def _offset(self) -> Array:
+        return np.zeros(len(self.model.mean)) if self.offset is None else self.offset
 
     @property
     def _alone_share(self) -> float:

@@ -109,7 +109,7 @@ def _feature_units(statistics: GramStatistics) -> IntArray:
     played = np.flatnonzero(statistics.count > 0)
     if statistics.dim >= WIDE or not len(played):
         return none
-    sizes, constant = _sizes(statistics), _constant(statistics)
+    sizes, constant = _sizes(statistics), constant_features(statistics)
     if not (sizes.any() or len(constant)):
         return none
     some = statistics.take(np.intersect1d(played, spaced_tasks(statistics, min(MOST_TASKS, len(played)))))
@@ -117,7 +117,7 @@ def _feature_units(statistics: GramStatistics) -> IntArray:
     return max((_levelled(start, constant, some) for start in starts), key=lambda found: found[1])[0]
 
 
-def _constant(statistics: GramStatistics) -> IntArray:
+def constant_features(statistics: GramStatistics) -> IntArray:
     """Return the numbers (m,) of features that have one size in all rows of all tasks, up to their sign.
 
     It is seen by mean squares that all tasks have in common, so one task cannot tell; and if many features

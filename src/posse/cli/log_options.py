@@ -1,0 +1,99 @@
+"""What the commands about logs have in common: options, progress, what is said beside the answer."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from posse.cli.console import errors
+from posse.cli.running import LINE_SECONDS
+from posse.core.estimate import ConvergenceWarning
+from posse.core.model import Model
+
+Log = Annotated[
+    str,
+    typer.Argument(help="A Parquet or CSV file, a pattern in quotes, a folder, or a SQL query about files."),
+]
+Task = Annotated[str, typer.Option(help="The column that names the task of each row, as the shop.")]
+Reward = Annotated[str, typer.Option(help="The column that holds the reward.")]
+Features = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="The columns that are features (default: all others)."),
+]
+Arm = Annotated[
+    str | None, typer.Option(help="The column that names the arm, if arms have parameters of their own.")
+]
+Weight = Annotated[str | None, typer.Option(help="The column that says how much a row counts.")]
+Propensity = Annotated[
+    str | None, typer.Option(help="The column with the probability of the choice: it is no feature.")
+]
+Missing = Annotated[
+    str, typer.Option(help="What to do about gaps in features: impute, drop (the row) or refuse.")
+]
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    """Return the names in a text, between commas.
+
+    Examples
+    --------
+    >>> listed("price, weather"), listed(None)
+    (('price', 'weather'), ())
+    """
+    return () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def beside(text: Any) -> None:
+    """Print something that is not the answer, as an account, to stderr."""
+    errors.print(str(text), highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def showing_rows(description: str) -> Iterator[Callable[[int], None]]:
+    """Show how many rows have been read: beside a spinner on a terminal, else a line every minute."""
+    if not errors.is_terminal:
+        yield _Lines(description)
+        return
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task(description)
+        yield lambda rows: progress.update(task, description=f"{description}: {rows:,} rows")
+
+
+class _Lines:
+    """Prints a line of progress every minute."""
+
+    def __init__(self, description: str) -> None:
+        self.description, self.last = description, time.monotonic()
+
+    def __call__(self, rows: int) -> None:
+        now = time.monotonic()
+        if now - self.last >= LINE_SECONDS:
+            self.last = now
+            beside(f"{self.description}: {rows:,} rows")
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Turn warnings of a fit that stopped early into one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        yield
+    for warning in caught:
+        beside(f"Warning: {warning.message}")
+
+
+def load_model(path: Any) -> Model:
+    """Return the model in a file, or say what is there instead."""
+    from posse.core.codec import load
+
+    found = load(path)
+    if not isinstance(found, Model):
+        raise ValueError(f"a model must be what `posse fit` wrote. Got {path}: {type(found).__name__}.")
+    return found
