@@ -197,7 +197,9 @@ def test_a_killed_python_worker_changes_nothing(session: Any, folder: Path, tmp_
     assert_equal(found, summarise(folder, **PLAIN))
     again = [path.name.split("-") for path in tmp_path.iterdir() if not path.name.endswith("-0")]
     assert {partition for _, partition, _ in again} == {"0", "1"}
-    assert len({stage for stage, _, _ in again}) == 2  # while the encoder was learned, and while rows were summed
+    assert (
+        len({stage for stage, _, _ in again}) == 2
+    )  # while the encoder was learned, and while rows were summed
 
 
 @pandas_is_new
@@ -254,15 +256,21 @@ def test_spark_says_what_is_amiss(session: Any, folder: Path, tmp_path: Path) ->
         summarise(frame.mapInArrow(fail, frame.schema), **roles)
 
 
-@pandas_is_new
-def test_workers_without_posse_are_named(
-    session: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def without_posse(tmp_path: Path) -> Path:
+    """A folder that hides posse from a Python whose path begins with it."""
     (tmp_path / "posse").mkdir()
-    hidden = 'raise ModuleNotFoundError("No module named \'posse\'", name="posse")'
+    hidden = "raise ModuleNotFoundError(\"No module named 'posse'\", name='posse')"
     (tmp_path / "posse" / "__init__.py").write_text(hidden)
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    return tmp_path
+
+
+@pandas_is_new
+def test_spark_workers_without_posse_are_named(
+    session: Any, folder: Path, without_posse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = without_posse / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{without_posse}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(session.sparkContext, "pythonExec", str(python))
     with pytest.raises(ValueError, match=r"^Spark's workers must have posse\[spark\].*no module named posse"):
@@ -331,6 +339,32 @@ def test_a_killed_dask_worker_changes_nothing(cluster: LocalCluster, tmp_path: P
         found = summarise([delayed(die_once)(part) for part in parts], engine="dask", **PLAIN)
     assert (tmp_path / "died").exists()
     assert_equal(found, summarise(LOG, **PLAIN))
+
+
+def test_dask_workers_without_posse_are_named(without_posse: Path) -> None:
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster) as client,
+    ):
+        command = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            cluster.scheduler_address,
+            "--no-nanny",
+        ]
+        path = os.pathsep.join([str(without_posse), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path}
+        worker = subprocess.Popen([*command, "--nthreads", "1"], env=environment, stderr=subprocess.DEVNULL)
+        try:
+            client.wait_for_workers(1, timeout=60)
+            with pytest.raises(
+                ValueError, match=r"^Dask's workers must have posse.*No module named 'posse' at"
+            ):
+                summarise(dask_frame(LOG, 2), engine="dask", **PLAIN)
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 def test_dask_says_what_is_amiss() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from posse import __version__
 from posse.core.extras import extra
 from posse.logs.reading import quoted
 from posse.logs.sources import as_arrow, open_piece
@@ -16,9 +17,12 @@ with extra("logs"):
 with extra("dask"):
     from dask.base import compute
     from dask.delayed import Delayed, delayed
+    from distributed import default_client
 
 # How many partial results are joined at a time.
 JOINED = 8
+# What workers are asked; as text, since a worker without posse cannot read a function of posse.
+ASKED = "__import__('posse.logs.dask').__version__"
 
 
 class DaskTable:
@@ -33,6 +37,7 @@ class DaskTable:
     typed = True
 
     def __init__(self, source: Any) -> None:
+        _check_workers()
         self.frame, self.parts = None, []
         if isinstance(source, list | tuple) and source and all(isinstance(item, Delayed) for item in source):
             self.parts, self.name = list(source), f"{len(source)} frames of Dask"
@@ -85,26 +90,22 @@ def _later(function: Callable[..., Any], *arguments: Any) -> Delayed:
 
 
 def _computed(values: Sequence[Delayed]) -> tuple[Any, ...]:
-    """Compute values by whoever computes for Dask now; say it in one sentence if workers lack a package."""
+    """Compute values by whoever computes for Dask now."""
+    found: tuple[Any, ...] = compute(*values)  # type: ignore[no-untyped-call]
+    return found
+
+
+def _check_workers() -> None:
+    """Say if a worker of the active client lacks posse: it would die of it, and the next one, too."""
     try:
-        computed: tuple[Any, ...] = compute(*values)  # type: ignore[no-untyped-call]
-        return computed
-    except Exception as error:
-        missing = _missing_module(error)
-        if missing is None:
-            raise
-        raise ValueError(
-            f"Dask's workers must have posse[dask,logs]. Got no module named {missing} there."
-        ) from error
-
-
-def _missing_module(error: BaseException | None) -> str | None:
-    """Return the package that could not be imported, if that is what an error, or its cause, is about."""
-    while error is not None:
-        if isinstance(error, ModuleNotFoundError):
-            return error.name
-        error = error.__cause__ or error.__context__
-    return None
+        client = default_client()
+    except ValueError:  # there is none
+        return
+    for worker, there in client.run(eval, ASKED, on_error="return").items():
+        if there != __version__:
+            raise ValueError(
+                f"Dask's workers must have posse[dask,logs] {__version__}, as here. Got {there} at {worker}."
+            )
 
 
 def _look(part: Any, look: Look[Any], types: Mapping[str, str], name: str) -> Any:
