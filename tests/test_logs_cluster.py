@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dask import delayed
+from dask.delayed import delayed
 from distributed import Client, LocalCluster
 
 from posse import GramStatistics

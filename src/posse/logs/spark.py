@@ -18,7 +18,7 @@ from posse.logs.wire import packed, unpacked
 
 with extra("spark"):
     import pyarrow as pa
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.functions import col
