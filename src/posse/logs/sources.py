@@ -113,7 +113,9 @@ def open_source(source: Any) -> Source:
 
 def _connect(threads: int = min(4, os.cpu_count() or 1)) -> Any:
     # its progress bar would stand in the middle of what a command prints
-    return duckdb.connect(config={"threads": threads, "enable_progress_bar": False})
+    connection = duckdb.connect(config={"threads": threads})
+    connection.execute("set enable_progress_bar = false")  # an option of the session: refused as a global one
+    return connection
 
 
 def _query(text: str) -> Source:
