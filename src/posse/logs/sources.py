@@ -112,9 +112,9 @@ def open_source(source: Any) -> Source:
 
 
 def _connect(threads: int = min(4, os.cpu_count() or 1)) -> Any:
-    # its progress bar would stand in the middle of what a command prints
     connection = duckdb.connect(config={"threads": threads})
-    connection.execute("set enable_progress_bar = false")  # an option of the session: refused as a global one
+    # the bar would stand in the middle of what a command prints; as a global option DuckDB refuses it
+    connection.execute("set enable_progress_bar = false")
     return connection
 
 
