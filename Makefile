@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 OUT ?= results
 
-.PHONY: setup reproduce test lint docs numbers gallery bench prove bench-peers clean help
+.PHONY: setup reproduce test lint docs numbers gallery bench prove bench-peers bench-mixed clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ prove: setup     ## run the long proofs whole, and store what they found in proo
 
 bench-peers: setup ## measure posse beside other bandit libraries, installed into .venv-peers (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers
+
+bench-mixed: setup ## measure FactorPriorRegressor beside mixed models, installed into .venv-peers (an hour)
+	$(BIN)/python -m benchmarks.mixed_models
 
 clean:           ## remove what make made
 	rm -rf $(VENV) .venv-peers site results

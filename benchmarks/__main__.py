@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import factor_prior, learner, low_rank, simulation
+from benchmarks import factor_prior, learner, log_sums, low_rank, simulation
 
 console = Console(width=140)
 app = typer.Typer(help=__doc__, invoke_without_command=True)
@@ -24,6 +24,7 @@ def everything(context: typer.Context) -> None:
         factor_prior_scale()
         decisions()
         memory()
+        logs()
         low_rank_quality()
 
 
@@ -92,6 +93,18 @@ def factor_prior_scale(
 def memory() -> None:
     """Measure the memory of a run of the simulator."""
     console.print(simulation.memory())
+
+
+@app.command()
+def logs(
+    repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 3,
+    large: Annotated[bool, typer.Option(help="Measure ten million rows and a million tasks, too.")] = True,
+) -> None:
+    """Time sums of a log by task beside DuckDB and polars, and measure memory."""
+    for table in log_sums.beside_others(repeats):
+        console.print(table)
+    for table in log_sums.large() if large else ():
+        console.print(table)
 
 
 app()

@@ -34,6 +34,7 @@ def run_command(*arguments: str, hidden: tuple[str, ...]) -> subprocess.Complete
         (("fit", "log.csv", "--task", "shop", "--reward", "sold"), LOGS, "logs"),
         (("predict", "model.posse", "log.csv"), LOGS, "logs"),
         (("explain", "model.posse", "oslo"), LOGS, "logs"),
+        (("diagnose", "log.csv", "--task", "shop", "--reward", "sold"), LOGS, "logs"),
         (("example-log", "log.csv"), LOGS, "logs"),
     ],
 )
@@ -60,6 +61,7 @@ def test_a_command_without_its_extra_is_one_sentence(
         ("posse.viz.interactive", REPORT, "report"),
         ("posse.viz.pages", REPORT, "report"),
         ("posse.logs", LOGS, "logs"),
+        ("posse.sklearn", ("sklearn",), "sklearn"),
     ],
 )
 def test_a_module_without_its_extra_is_one_sentence(module: str, hidden: tuple[str, ...], extra: str) -> None:
@@ -85,7 +87,7 @@ def test_what_needs_no_extra_works_without_any() -> None:
     assert run_command("--version", hidden=everything).returncode == 0
     taught = run_command("--help", hidden=everything)
     assert taught.returncode == 0
-    assert taught.stdout.count("Not installed:") == 7
+    assert taught.stdout.count("Not installed:") == 8
     listed = run_command("list", hidden=everything)
     assert listed.returncode == 0
     assert "shared-greedy" in listed.stdout

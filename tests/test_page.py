@@ -11,6 +11,10 @@ import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from posse import GramStatistics
+from posse.logs import Diagnosis, diagnose_parts
+from posse.logs.charts import charts_of
+from posse.logs.page import write_diagnosis
 from posse.paper.report import write_report
 from posse.suite import SCENARIOS, write_comparison
 from posse.viz.chart import Chart
@@ -64,6 +68,27 @@ TICKS = """chart => [...document.querySelectorAll(`[data-chart="${chart}"] [data
 })"""
 
 
+def made_up() -> Diagnosis:
+    """Return the diagnosis of a small log of related tasks, one of which stands alone, with long names."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((8, 8, 40, 10))
+    x[..., 0] = 1.0
+    theta = np.outer(rng.standard_normal(40), rng.standard_normal(10))
+    theta[3] = 3.0 * rng.standard_normal(10)
+    y = np.vecdot(x, theta) + rng.standard_normal((8, 8, 40))
+    there = np.arange(8)[:, None] < rng.integers(2, 9, 40)
+    names = [f"the shop at the corner of street number {number}" for number in range(40)]
+    return diagnose_parts(
+        [GramStatistics.of(x[part], y[part], there.astype(float)) for part in range(8)],
+        tasks=names,
+        features=["(constant)", *(f"a feature with the long name {number}" for number in range(9))],
+        intercept=0,
+    )
+
+
+DIAGNOSIS = made_up()
+
+
 def charts() -> dict[str, Chart]:
     return {
         f"{name}-{chart.stem}": chart
@@ -94,6 +119,13 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tables[scenario.experiment.name] = pl.DataFrame(rows, schema=names, orient="row")
     write_comparison(list(SCENARIOS.values()), tables, out, minutes=1.0)
     return out / "comparison.html"
+
+
+@pytest.fixture(scope="module")
+def diagnosis(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("diagnosis") / "page.html"
+    write_diagnosis(DIAGNOSIS, path, "posse diagnose log.csv")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +263,7 @@ def test_without_scripts_the_page_says_so_and_has_still_pictures(browser: Browse
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "diagnosis"])
 def test_no_page_is_wider_than_its_window_in_light_or_dark(
     page: Page, request: pytest.FixtureRequest, name: str, width: int
 ) -> None:
@@ -244,3 +276,52 @@ def test_no_page_is_wider_than_its_window_in_light_or_dark(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 3 * 128) == light
+
+
+def test_a_diagnosis_shows_its_verdict_first_and_all_of_its_charts(page: Page, diagnosis: Path) -> None:
+    open_page(page, diagnosis)
+    assert DIAGNOSIS.verdict == "share"
+    expect(page.locator("main .verdict").first).to_have_text(DIAGNOSIS.verdict)
+    expect(page.get_by_text(DIAGNOSIS.reason)).to_be_visible()
+    drawn = charts_of(DIAGNOSIS)
+    assert list(drawn) == ["tasks", "curve", "newcomers"]
+    for name, chart in drawn.items():
+        assert draw_chart(page, name) == 1
+        labels = page.locator(f'[data-legend="{name}"]').get_by_role("button").all_inner_texts()
+        assert [label.split(" ", 1)[1] for label in labels] == list(chart.legend)
+    assert page.evaluate("[...document.scripts].every(script => !script.src)")
+    expect(page.get_by_text("posse diagnose log.csv")).to_be_visible()
+    expect(page.locator("h2")).to_have_count(8)
+
+
+def test_a_point_of_a_diagnosis_is_named_under_the_pointer(page: Page, diagnosis: Path) -> None:
+    open_page(page, diagnosis)
+    draw_chart(page, "tasks")
+    page.mouse.move(*page.evaluate(MARK, ["tasks", "follows the others"]))
+    page.wait_for_function(f"({TIP})() !== ''")
+    assert "the shop at the corner of street number" in page.evaluate(TIP)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_of_a_diagnosis_do_not_collide(page: Page, diagnosis: Path, width: int) -> None:
+    open_page(page, diagnosis, width=width)
+    for name in charts_of(DIAGNOSIS):
+        draw_chart(page, name)
+        for labels in page.evaluate(TICKS, name):
+            assert len(labels) >= 2
+            assert min(right[0] - left[1] for left, right in pairwise(labels)) > 3
+
+
+def test_a_diagnosis_without_an_answer_is_a_page_too(page: Page, tmp_path: Path) -> None:
+    silent = diagnose_parts(
+        [GramStatistics.of(np.ones((3, 2, 2)), np.ones((3, 2)))] * 2,
+        tasks=["<b>a</b>", "b"],
+        features=["(constant)", "x"],
+        intercept=0,
+    )
+    write_diagnosis(silent, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html", width=390)
+    expect(page.locator("main .verdict").first).to_have_text("do not share")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    expect(page.get_by_text("<b>a</b>")).to_be_visible()
+    assert page.locator("[data-chart]").count() == 0

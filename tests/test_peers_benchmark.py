@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.environments import InstallError
 from benchmarks.peers import __main__ as command
-from benchmarks.peers.contenders import NUMPY, POSSE, Contender, InstallError
+from benchmarks.peers.contenders import NUMPY, POSSE, Contender
 from benchmarks.peers.players import numpy as by_hand
 from benchmarks.peers.players import posse
 from benchmarks.peers.report import BEGIN, END, Row, cells, markdown, tables, write_page

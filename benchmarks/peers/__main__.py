@@ -12,14 +12,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks.peers.contenders import CONTENDERS, REQUIREMENTS, ROOT, InstallError, interpreter
+from benchmarks.environments import ONE_THREAD, ROOT, InstallError
+from benchmarks.peers.contenders import CONTENDERS, REQUIREMENTS, interpreter
 from benchmarks.peers.report import Row, markdown, tables, write_page
 from benchmarks.peers.workload import write_data
 
 LONGEST_RUN = 900  # seconds
-ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
 
 console = Console(width=200)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
-ENVIRONMENTS = ROOT / ".venv-peers"
+from benchmarks.environments import environment
 
 REQUIREMENTS = {
     "mabwiser": ("mabwiser",),
@@ -148,20 +145,6 @@ CONTENDERS = (
 )
 
 
-class InstallError(Exception):
-    """A library that pip did not install."""
-
-
 def interpreter(library: str) -> str:
     """Return the Python that has a library, after making an environment for it if there is none."""
-    if library not in REQUIREMENTS:
-        return sys.executable
-    home = ENVIRONMENTS / library
-    python, done = str(home / "bin" / "python"), home / ".installed"
-    if not done.exists():
-        make = [sys.executable, "-m", "venv", str(home)]
-        install = [python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[library]]
-        if any(subprocess.run(command, capture_output=True).returncode for command in (make, install)):
-            raise InstallError(f"pip did not install {library}")
-        done.touch()
-    return python
+    return environment(library, REQUIREMENTS[library]) if library in REQUIREMENTS else sys.executable

@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "compare",
     "reproduce": "reproduce",
     "theory": "theory",
+    "diagnose": "diagnose",
     "fit": "fit",
     "predict": "predict",
     "explain": "explain",

@@ -19,6 +19,7 @@ OPTION_NAMES = {
     "n_arms": "arms",
     "n_classes": "classes",
     "n_directions": "directions",
+    "n_parts": "parts",
     "noise_kind": "noise",
     "horizon": "rounds",
 }

@@ -1,5 +1,8 @@
 """From tables to answers: logs of many related tasks, read, diagnosed and fitted."""
 
+from posse.logs.diagnose import diagnose as diagnose
+from posse.logs.diagnosis import Diagnosis as Diagnosis
+from posse.logs.diagnosis import diagnose_parts as diagnose_parts
 from posse.logs.example import ExampleLog as ExampleLog
 from posse.logs.example import example_log as example_log
 from posse.logs.explain import Effect as Effect

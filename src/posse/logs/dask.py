@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from posse.core.extras import extra
+from posse.logs.reading import quoted
 from posse.logs.sources import as_arrow, open_piece
 from posse.logs.tables import Found, Join, Look
 
@@ -41,16 +43,14 @@ class DaskTable:
                 "with engine 'dask' a log must be a Dask DataFrame or a list of delayed frames. "
                 f"Got {source!r:.100}."
             )
-        self.schema = self._schema()
-        self.empty = self.schema.empty_table()
-        self.columns = open_piece(self.empty, self.name).columns
+        self.columns = _united(self._empties())
 
-    def _schema(self) -> Any:
-        """Return the Arrow types of columns; where a frame does not say them, all partitions are asked."""
+    def _empties(self) -> Sequence[pa.Table]:
+        """Return tables without rows that have the types of the partitions, which are asked if need be."""
         if self.frame is not None and "object" not in map(str, self.frame.dtypes):
-            return _plain(as_arrow(self.frame._meta).schema)
+            return [as_arrow(self.frame._meta)]
         parts = self.parts if self.frame is None else self.frame.to_delayed()
-        return _united(_computed([_later(_schema_of, part) for part in parts]))
+        return _computed([_later(_without_rows, part) for part in parts])
 
     def gather(self, look: Look[Found], join: Join[Found], columns: Sequence[str]) -> Found:
         """Return what is found in all partitions.
@@ -67,13 +67,16 @@ class DaskTable:
         parts = self.parts
         if self.frame is not None:
             parts = self.frame[[name for name in columns if name in self.frame.columns]].to_delayed()
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        found = [_later(_look, part, look, schema, self.name) for part in [*parts, self.empty]]
-        while len(found) > 1:
-            found = [_later(join, found[place : place + JOINED]) for place in range(0, len(found), JOINED)]
+        types = {name: self.columns[name] for name in columns}
+        found = [_later(_look, part, look, types, self.name) for part in parts]
         whole: Found
-        (whole,) = _computed(found)
+        (whole,) = _computed([_tree(join, found)])
         return whole
+
+
+def _tree(join: Join[Any], found: list[Delayed]) -> Delayed:
+    groups = [_later(join, found[place : place + JOINED]) for place in range(0, len(found), JOINED)]
+    return groups[0] if len(groups) == 1 else _tree(join, groups)
 
 
 def _later(function: Callable[..., Any], *arguments: Any) -> Delayed:
@@ -104,38 +107,30 @@ def _missing_module(error: BaseException | None) -> str | None:
     return None
 
 
-def _look(part: Any, look: Look[Any], schema: Any, name: str) -> Any:
-    """Look at a partition, on a worker."""
-    return look([open_piece(as_arrow(part).select(schema.names).cast(schema), name)])
+def _look(part: Any, look: Look[Any], types: Mapping[str, str], name: str) -> Any:
+    """Look at a partition, on a worker, with columns of the types that hold for all partitions."""
+    piece = open_piece(as_arrow(part), name)
+    wanted = (f"cast({quoted(column)} as {kind}) as {quoted(column)}" for column, kind in types.items())
+    return look([replace(piece, relation=piece.relation.project(", ".join(wanted)))])
 
 
-def _schema_of(part: Any) -> Any:
-    return _plain(as_arrow(part).schema)
+def _without_rows(part: Any) -> pa.Table:
+    return as_arrow(part).schema.empty_table()
 
 
-def _plain(schema: Any) -> Any:
-    """Return a schema without dictionaries, which may differ between partitions."""
-    kinds = {
-        field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        for field in schema
-    }
-    return pa.schema(list(kinds.items()))
-
-
-def _united(schemas: Sequence[Any]) -> Any:
+def _united(empties: Sequence[pa.Table]) -> dict[str, str]:
     """Return the types that hold the values of all partitions: text, if one has numbers and another text."""
-    names = schemas[0].names
-    for schema in schemas:
-        if set(schema.names) != set(names):
+    names = empties[0].schema.names
+    for table in empties:
+        if set(table.schema.names) != set(names):
             raise ValueError(
                 f"partitions of one log must have the same columns. Got {', '.join(names)} in one, and "
-                f"{', '.join(schema.names)} in another."
+                f"{', '.join(table.schema.names)} in another."
             )
-    found = []
-    for name in names:
-        fields = [pa.schema([pa.field(name, schema.field(name).type)]) for schema in schemas]
-        try:
-            found.append(pa.unify_schemas(fields, promote_options="permissive").field(name))
-        except pa.ArrowException:
-            found.append(pa.field(name, pa.string()))
-    return pa.schema(found)
+    pieces = [open_piece(table, "partitions") for table in {str(t.schema): t for t in empties}.values()]
+    selects = [
+        ", ".join(f"cast(null as {piece.columns[name]}) as {quoted(name)}" for name in names)
+        for piece in pieces
+    ]
+    whole = pieces[0].connection.sql(" union all ".join(f"select {columns}" for columns in selects))
+    return dict(zip(whole.columns, map(str, whole.types), strict=True))

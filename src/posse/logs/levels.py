@@ -84,3 +84,45 @@ def with_levels(effects: Array, statistics: GramStatistics, intercept: int | Non
     left = statistics.moment[:, intercept] - np.vecdot(statistics.gram[:, intercept], theta)
     theta[:, intercept] = np.divide(left, weight, out=np.zeros_like(left), where=weight > 0)
     return theta
+
+
+def usual_level(statistics: GramStatistics, intercept: int | None) -> float:
+    """Return the mean over tasks with rows of their mean rewards; 0 where there is no constant feature.
+
+    Examples
+    --------
+    >>> seen = GramStatistics.from_rows([0, 0, 1], [[1.0], [1.0], [1.0]], [10.0, 14.0, 4.0], n_tasks=3)
+    >>> usual_level(seen, 0)
+    8.0
+    """
+    told = statistics.count > 0
+    if intercept is None or not told.any():
+        return 0.0
+    weight = statistics.gram[told, intercept, intercept]
+    return float(np.mean(statistics.moment[told, intercept] / weight))
+
+
+def counted_from(statistics: GramStatistics, level: float, intercept: int | None) -> GramStatistics:
+    """Return statistics of rewards less a level: a prior around 0 is then one around that level.
+
+    Parameters
+    ----------
+    statistics : GramStatistics
+    level : float
+        What to take off every reward.
+    intercept : int, optional
+        Which feature is the constant 1; without one the statistics are returned as they are.
+
+    Examples
+    --------
+    >>> seen = GramStatistics.from_rows([0, 0], [[1.0, 2.0], [1.0, 4.0]], [10.0, 14.0], n_tasks=1)
+    >>> fewer = counted_from(seen, 10.0, 0)
+    >>> fewer.moment, fewer.square
+    (array([[ 4., 16.]]), array([16.]))
+    """
+    if intercept is None:
+        return statistics
+    column = statistics.gram[:, intercept]
+    square = statistics.square - 2.0 * level * statistics.moment[:, intercept]
+    square = np.maximum(square + level**2 * column[:, intercept], 0.0)
+    return GramStatistics(statistics.gram, statistics.moment - level * column, square, statistics.count)

@@ -191,9 +191,8 @@ def _recount_of(source: Source, levels: Mapping[str, Sequence[str]], where: str)
     for name, wanted in levels.items():
         value = reading(name, source.columns[name], "category").value
         asked = f"select {value} as level, count(*) from log where {where} group by level"
-        chosen = ", ".join("'" + level.replace("'", "''") + "'" for level in wanted)
-        counted = source.rows(source.ask(f"select * from ({asked}) where level in ({chosen})"))
-        found[name] = ColumnProfile(levels=dict(counted))
+        counts = dict(source.rows(source.ask(asked)))
+        found[name] = ColumnProfile(levels={level: counts[level] for level in wanted if level in counts})
     return Profile(0, found)
 
 

@@ -111,10 +111,9 @@ def open_source(source: Any) -> Source:
     return _frame(source)
 
 
-def _connect(threads: int | None = None) -> Any:
-    connection = duckdb.connect(config={"threads": threads or min(4, os.cpu_count() or 1)})
-    # a bar on stdout would stand between the lines of an answer
-    connection.execute("set enable_progress_bar = false")
+def _connect(threads: int = min(4, os.cpu_count() or 1)) -> Any:
+    connection = duckdb.connect(config={"threads": threads})
+    connection.execute("set enable_progress_bar = false")  # it would stand in what a command prints
     return connection
 
 
@@ -135,7 +134,7 @@ def _frame(source: Any) -> Source:
 
 def open_piece(table: pa.Table, name: str) -> Source:
     """Return rows of a larger table as a source that is read by one thread: others have other rows."""
-    connection = _connect(threads=1)
+    connection = _connect(1)
     return Source(connection.from_arrow(table), name, True, connection)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from posse import __version__
 from posse.core.archive import in_a_line
 from posse.core.extras import extra
-from posse.logs.sources import Source, open_piece
+from posse.logs.sources import open_piece
 from posse.logs.tables import Found, Join, Look
 from posse.logs.wire import packed, unpacked
 
@@ -21,6 +21,7 @@ with extra("spark"):
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.functions import col
 
 # A worker holds so many rows of a partition at a time, or as many as take so many bytes.
 PIECE_ROWS, PIECE_BYTES = 2**18, 2**28
@@ -66,8 +67,9 @@ class SparkTable:
         columns : sequence of str
             The columns that `look` reads; the others are not sent to Python.
         """
-        chosen = self.frame.select(*(f"`{name.replace('`', '``')}`" for name in columns))
-        found = chosen.mapInArrow(partial(_look, look, self.name, __version__), SENT)
+        chosen = [col(f"`{name.replace('`', '``')}`").alias(f"c{i}") for i, name in enumerate(columns)]
+        work = partial(_look, look, self.name, columns, __version__)
+        found = self.frame.select(*chosen).mapInArrow(work, SENT)
         together = found.repartition("piece").mapInArrow(partial(_join, join), SENT)
         try:
             sent = (unpacked(row.content) for row in together.toLocalIterator(prefetchPartitions=True))
@@ -106,11 +108,13 @@ def _opened(source: Any) -> tuple[DataFrame, str]:
         ) from error
 
 
-def _look(look: Look[Any], name: str, version: str, batches: Iterable[Any]) -> Iterator[Any]:
+def _look(
+    look: Look[Any], name: str, columns: Sequence[str], version: str, batches: Iterable[Any]
+) -> Iterator[Any]:
     """Look at a partition, on a worker: Arrow batches of rows go in, and of what was found come out."""
     if version != __version__:
         raise RuntimeError(f"posse must be {version} on Spark's workers. Got {__version__}.")
-    pieces = _pieces(batches, name)
+    pieces = (open_piece(table.rename_columns(list(columns)), name) for table in _regrouped(batches))
     first = next(pieces, None)
     if first is not None:
         yield from _sent(look(chain([first], pieces)))
@@ -124,18 +128,20 @@ def _join(join: Join[Any], batches: Iterable[Any]) -> Iterator[Any]:
         yield from _sent(join(chain([first], found)))
 
 
-def _pieces(batches: Iterable[Any], name: str) -> Iterator[Source]:
-    """Yield the rows of Arrow batches in pieces of moderate size; empty batches are left out."""
+def _regrouped(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rows of Arrow batches as tables of moderate size; empty batches are left out."""
     held: list[Any] = []
+    rows = size = 0
     for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-        rows, size = sum(item.num_rows for item in held), sum(item.nbytes for item in held)
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= PIECE_ROWS or size >= PIECE_BYTES:
-            yield open_piece(pa.Table.from_batches(held), name)
-            held = []
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
     if held:
-        yield open_piece(pa.Table.from_batches(held), name)
+        yield pa.Table.from_batches(held)
 
 
 def _sent(found: Any) -> Iterator[Any]:

@@ -16,22 +16,12 @@ from posse.lab.results import summarise
 from posse.paper.claims import Claim
 from posse.paper.figure import Comparison, Figure
 from posse.paper.verdicts import beside_the_stored, decide, possible, totals_in_words
-from posse.viz.chart import Chart
 from posse.viz.interactive import embed
-from posse.viz.pages import in_words, save_picture, thumbnail, write_page
+from posse.viz.pages import Picture, in_words, save_picture, thumbnail, write_page
 from posse.viz.still import draw
 
 with extra("lab"):
     import polars as pl
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A chart on the page: to explore, and as an image for print."""
-
-    name: str
-    chart: Chart
-    image: str
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from posse.viz.style import Style
 
-Kind = Literal["marks", "band", "line"]
+Kind = Literal["marks", "band", "line", "points"]
 Scale = Literal["linear", "log", "symlog"]
 
 
@@ -26,9 +26,12 @@ class Series:
         In increasing order of x.
     low, high : tuples of float or None
         Ends of an interval around each y, None where there is none. Empty for a curve without intervals.
-    kind : "marks", "band" or "line"
-        Marks have a bar for each interval, a band is shaded between their ends, a line has no marker.
+    kind : "marks", "band", "line" or "points"
+        Marks have a bar for each interval, a band is shaded between their ends, a line has no marker, and
+        points have no line.
     opacity : float
+    names : tuple of str
+        What each point is called under the pointer, beside the label; empty if it has no name.
     """
 
     label: str
@@ -39,6 +42,7 @@ class Series:
     high: tuple[float | None, ...] = ()
     kind: Kind = "marks"
     opacity: float = 1.0
+    names: tuple[str, ...] = ()
 
     @property
     def ends(self) -> tuple[list[float], list[float]]:

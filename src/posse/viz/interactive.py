@@ -92,7 +92,8 @@ def _draw_panel(chart: Chart, panel: Panel) -> Any:
         plot.add_layout(Label(x=at, y=FRAME_HEIGHT, y_units="screen", text=text, **note))
     shown = [_draw_series(plot, panel, series, low) for series in panel.series]
     tips = [("", "@label"), (panel.x.label, "@value_x{0,0.[00]}"), (panel.y.label, "@value_y{0,0.00}")]
-    tips.append(("95 % interval", "@value_low{0,0.00} to @value_high{0,0.00}"))
+    if any(series.low for series in panel.series):
+        tips.append(("95 % interval", "@value_low{0,0.00} to @value_high{0,0.00}"))
     plot.add_tools(HoverTool(renderers=shown, tooltips=tips))
     return plot
 
@@ -126,10 +127,13 @@ def _draw_series(plot: Any, panel: Panel, series: Series, floor: float) -> Any:
             "value_y": list(series.y),
             "value_low": lows,
             "value_high": highs,
-            "label": [series.label] * len(series.x),
+            "label": [f"{series.label}: {name}" for name in series.names] or [series.label] * len(series.x),
         }
     )
     look = {"source": source, "color": series.style.colour, "name": series.label}
+    marker = MARKERS[series.style.marker][1]
+    if series.kind == "points":
+        return plot.scatter("x", "y", marker=marker, size=6, alpha=series.opacity, **look)
     line = plot.line("x", "y", line_width=1.8, line_dash=series.style.line, alpha=series.opacity, **look)
     if series.kind != "marks" and series.has_intervals:
         plot.varea("x", "low", "high", source=source, name=series.label, color=look["color"], alpha=0.2)
@@ -137,5 +141,4 @@ def _draw_series(plot: Any, panel: Panel, series: Series, floor: float) -> Any:
         plot.segment("x", "low", "x", "high", line_width=1.4, alpha=series.opacity, **look)
     if series.kind == "line":
         return line
-    marker = MARKERS[series.style.marker][1]
     return plot.scatter("x", "y", marker=marker, size=7, alpha=series.opacity, **look)

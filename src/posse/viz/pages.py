@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import platform
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,24 @@ with extra("report"):
 
 LIBRARIES = ("numpy", "scipy", "numba", "bokeh")
 THUMBNAIL_DPI = 64
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart on a page: to explore, and as an image for print.
+
+    Attributes
+    ----------
+    name : str
+        Under which the page's script knows it.
+    chart : Chart
+    image : str
+        The address of a still picture, which holds it.
+    """
+
+    name: str
+    chart: Chart
+    image: str
 
 
 def write_page(path: Path, template: str, **content: Any) -> None:
@@ -54,6 +73,13 @@ def save_picture(picture: MatplotlibFigure, stem: Path) -> str:
     for ending in ("svg", "png"):
         save(picture, stem.with_name(f"{stem.name}.{ending}"))
     return _address("svg+xml", stem.with_name(f"{stem.name}.svg").read_bytes())
+
+
+def still_address(chart: Chart) -> str:
+    """Return a still picture of a chart as an address that holds it; no file is written."""
+    content = io.BytesIO()
+    draw(chart).savefig(content, format="svg", metadata={"Date": None})
+    return _address("svg+xml", content.getvalue())
 
 
 def thumbnail(chart: Chart) -> str:

@@ -99,6 +99,8 @@ def _limit(axes: Axes, panel: Panel, reach: tuple[float, float]) -> None:
 
 def _draw_line(axes: Axes, series: Series) -> None:
     settings = _line_of(series)
+    if series.kind == "points":
+        settings |= {"marker": MARKERS[series.style.marker][0], "markersize": 4, "linestyle": "none"}
     if series.kind == "band":
         settings |= {"marker": MARKERS[series.style.marker][0], "markersize": 3.5, "markevery": 3}
     axes.plot(series.x, series.y, label=series.label, **settings)

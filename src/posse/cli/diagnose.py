@@ -1,0 +1,158 @@
+"""`posse diagnose`: whether sharing helps on a log."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from posse.cli.console import errors, plain_errors
+from posse.logs import Diagnosis, diagnose
+from posse.logs.contenders import CONTENDERS
+from posse.logs.diagnose import PARTS
+from posse.logs.diagnosis import TaskGain
+from posse.logs.directions import LEAST_SHARE
+from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR
+
+COLOURS = {SHARE: "green", DO_NOT: "red", UNCLEAR: "yellow"}
+# How many tasks, and loadings of a direction, are named.
+MOST_TASKS, MOST_LOADINGS = 5, 4
+
+
+def command(
+    context: typer.Context,
+    log: Annotated[str, typer.Argument(help="A Parquet or CSV file, a pattern in quotes, or a folder.")],
+    task: Annotated[str, typer.Option(help="The column that names the task of each row, as the shop.")],
+    reward: Annotated[str, typer.Option(help="The column that holds the reward.")],
+    features: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="The columns that are features (default: all others)."),
+    ] = None,
+    arm: Annotated[
+        str | None, typer.Option(help="The column that names the arm, if arms have parameters of their own.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="The column that says how much a row counts.")] = None,
+    propensity: Annotated[
+        str | None, typer.Option(help="The column with the probability of the choice: it is no feature.")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="The column with the time: windows are then predicted from those before them."),
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="What to do about gaps in features: impute, drop (the row) or refuse.")
+    ] = "impute",
+    parts: Annotated[int, typer.Option(help="How many parts rows are dealt to.")] = PARTS,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with all of it.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON, and nothing else.")] = False,
+) -> None:
+    """Say whether the tasks of a log should learn from each other: by how much, who, and along what.
+
+    A log has a row for each decision: its task, features, and the reward. Rows are held out in turns and
+    predicted by each task alone, with a level of its own, and with what the tasks share. The gain is the
+    part of the error beyond noise that sharing saves.
+
+    The verdict is "share" if the 95 % interval of the gain lies above 0, "do not share" if tasks have no
+    direction in common or the interval ends below 10 %, and "unclear" otherwise.
+
+    For example: posse diagnose sales.parquet --task shop --reward sold --html page.html
+
+    With --time, rows of a window are predicted from earlier ones: if tasks drift, random rows would hide it.
+    """
+    with plain_errors(context):
+        found = diagnose(
+            log,
+            task=task,
+            reward=reward,
+            features=None if features is None else [name.strip() for name in features.split(",")],
+            weight=weight,
+            arm=arm,
+            propensity=propensity,
+            time=time,
+            missing=missing,
+            n_parts=parts,
+        )
+        if html is not None:
+            from posse.logs.page import write_diagnosis
+
+            write_diagnosis(found, html, typed(context))
+        if json:
+            print(found.to_json())
+            return
+        show(found)
+        if found.account is not None:
+            errors.print(str(found.account), highlight=False, markup=False, soft_wrap=True)
+        if html is not None:
+            print(html)
+
+
+def typed(context: typer.Context) -> str:
+    """Return the command with all that differs from its defaults."""
+    words = ["posse", "diagnose"]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if value == parameter.default or value is None:
+            continue
+        words += [str(value)] if parameter.param_type_name == "argument" else [parameter.opts[0], str(value)]
+    return shlex.join(words)
+
+
+def show(found: Diagnosis) -> None:
+    """Print the verdict and its reason, the contenders, and who gains, stands alone and shares what."""
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"[bold {COLOURS[found.verdict]}]{found.verdict}[/]: {escape(found.reason)}")
+    if not found.errors:
+        return
+    console.print()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("who predicts")
+    table.add_column("held-out error / noise", justify="right")
+    for name, error in found.errors.items():
+        table.add_row(CONTENDERS[name], f"{error:.3f}")
+    console.print(table)
+    for line in lines(found):
+        console.print(escape(line))
+
+
+def lines(found: Diagnosis) -> list[str]:
+    """Return what there is to say beside the verdict, a line each, after an empty one."""
+    strong = [direction for direction in found.directions if direction.share >= LEAST_SHARE]
+    said = [
+        f"Direction {number}, {direction.share:.0%} of the variance between tasks: "
+        + ", ".join(f"{name} {value:+.2g}" for name, value in direction.loadings[:MOST_LOADINGS])
+        for number, direction in enumerate(strong, 1)
+    ]
+    if found.verdict == SHARE:
+        said.append(f"Gain most: {names(found.gaining_most[:MOST_TASKS])}")
+    if found.standing_alone:
+        said.append(f"Stand alone: {names(found.standing_alone)}")
+    said += [
+        f"A new task reaches {need.error:g} x noise with {in_rows(need.shared)}, "
+        f"alone with {in_rows(need.alone)}"
+        for need in found.rows_needed
+    ]
+    return ["", *said] if said else []
+
+
+def names(tasks: Sequence[TaskGain]) -> str:
+    """Return the names of the first tasks with their rows, and how many more there are."""
+    named = ", ".join(f"{task.name} ({task.rows:,.0f} rows)" for task in tasks[:MOST_TASKS])
+    more = len(tasks) - MOST_TASKS
+    return f"{named}, and {more} more" if more > 0 else named
+
+
+def in_rows(number: float | None) -> str:
+    """Return a number of rows in words.
+
+    Examples
+    --------
+    >>> in_rows(12.4), in_rows(None)
+    ('12 rows', 'more rows than there were')
+    """
+    return "more rows than there were" if number is None else f"{number:.0f} rows"
