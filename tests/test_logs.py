@@ -250,6 +250,15 @@ def test_columns_that_tell_nothing_are_left_out_and_named() -> None:
     assert noted == {"one", "id", "empty", "same", "list"}
 
 
+def test_levels_may_be_called_as_gaps_of_numbers_are(tmp_path: Path) -> None:
+    lines = ["shop,offer,reward", *(f"a,{('none', 'ham', '-')[n % 3]},{n}" for n in range(90)), "a,,1"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    found = summarise(tmp_path / "log.csv", task="shop", reward="reward")
+    assert found.features == ("(constant)", "offer=ham", "offer=none")
+    assert found.statistics.gram[0, 1:, 0].tolist() == [30, 30]
+    assert findings(found) == {("offer", "missing values"): (1, 91)}
+
+
 def test_a_million_levels_are_one_other_level() -> None:
     codes = np.arange(1_000_000)
     log = pa.table(
@@ -269,7 +278,7 @@ def test_times_with_a_zone_are_those_of_utc() -> None:
     found = summary_of(LOG.assign(at=naive_times))
     utc = summary_of(LOG.assign(at=naive_times.dt.tz_convert("UTC").dt.tz_localize(None)))
     assert_equal(found, utc)
-    assert any(item.what == "times with a zone" for item in found.account.findings)
+    assert findings(found)["at", "times with a zone"] == (N_ROWS, None)
 
 
 def test_interactions_and_own_columns_by_recipe() -> None:

@@ -68,7 +68,9 @@ class ColumnProfile:
     Attributes
     ----------
     texts : int
-        Values that are there, whatever they are.
+        Values that might be numbers: they are there, and no sign of a gap, such as "none".
+    named : int
+        Values that might be levels, of which "none" is one.
     numbers : Spread
     dates : Period
     levels : dict of str to int
@@ -78,6 +80,7 @@ class ColumnProfile:
     """
 
     texts: int = 0
+    named: int = 0
     numbers: Spread = field(default_factory=Spread)
     dates: Period = field(default_factory=Period)
     levels: dict[str, int] = field(default_factory=dict)
@@ -92,7 +95,8 @@ class ColumnProfile:
             levels = dict(_ranked(levels)[:MOST_COUNTED])
         numbers, dates = self.numbers.joined(other.numbers), self.dates.joined(other.dates)
         exact = self.exact and other.exact and max(len(self.levels), len(other.levels)) < MOST_COUNTED
-        return ColumnProfile(self.texts + other.texts, numbers, dates, levels, exact)
+        texts, named = self.texts + other.texts, self.named + other.named
+        return ColumnProfile(texts, named, numbers, dates, levels, exact)
 
     @property
     def ranked(self) -> list[tuple[str, int]]:
@@ -176,8 +180,8 @@ def _profile_of(source: Source, names: Sequence[str], categories: Sequence[str],
     rows, found = _measured(source, [item for item in ways if item.kind != "category"], where)
     for name in names:
         column = found.get(name, ColumnProfile())
-        texts, counted = levels.get(name, (0, {}))
-        found[name] = replace(column, texts=column.texts or texts, levels=counted)
+        named, counted = levels.get(name, (0, {}))
+        found[name] = replace(column, named=named, levels=counted)
     return Profile(rows, {name: found[name] for name in names})
 
 
@@ -217,12 +221,13 @@ def _measured(
 def _part(kind: str, values: Array, seen: int) -> ColumnProfile:
     """Return the profile of values of a batch (m,), NaN where there is none; `seen` counts texts, too."""
     if kind == "number":
-        return ColumnProfile(seen, Spread(*spread_of(values)))
+        return ColumnProfile(texts=seen, numbers=Spread(*spread_of(values)))
     known = values[~np.isnan(values)]
     if not len(known):
         return ColumnProfile()
     timed = bool((known % DAY != 0).any())
-    return ColumnProfile(0, Spread(), Period(len(known), float(known.min()), float(known.max()), timed))
+    period = Period(len(known), float(known.min()), float(known.max()), timed)
+    return ColumnProfile(dates=period)
 
 
 def _ways(name: str, type_name: str, is_category: bool) -> list[Reading]:

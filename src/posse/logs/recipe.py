@@ -131,7 +131,7 @@ class _Cook:
             self._note(name, f"texts that are {kind}s", found.texts, f"read as {kind}s")
         if "TIME ZONE" in type_name:
             self._note(name, "times with a zone", found.dates.count, "hours and days are those of UTC")
-        known = {"number": found.numbers.count, "date": found.dates.count}.get(kind, found.texts)
+        known = {"number": found.numbers.count, "date": found.dates.count}.get(kind, found.named)
         missing = self.n_rows - known >= max(LEAST_ROWS, LEAST_SHARE * self.n_rows)
         if known == 0:
             self._note(name, "values, all of them missing", self.n_rows, "left out")
@@ -188,9 +188,9 @@ class _Cook:
     def _category(self, name: str, found: ColumnProfile, missing: bool) -> None:
         least = max(LEAST_ROWS, self.recipe.rare * self.n_rows)
         kept = [(level, count) for level, count in found.ranked if count >= least][: self.recipe.most_levels]
-        rest = found.texts - sum(count for _, count in kept)
+        rest = found.named - sum(count for _, count in kept)
         if not kept:
-            self._note(name, f"values, no level of which has {least:g} rows", found.texts, "left out")
+            self._note(name, f"values, no level of which has {least:g} rows", found.named, "left out")
             return
         if len(kept) == 1 and not rest and not missing:
             self._constant(name, kept[0][0])

@@ -177,20 +177,12 @@ def prepare(
     """Check that a table has the columns that are asked for, and learn its encoder if none is given."""
     check_choice("`missing`", missing, MISSING)
     types = table.columns
-    for name, column in vars(roles).items():
-        if column is not None:
-            check_choice(f"`{name}`", column, types)
-    if len(set(roles.columns)) < len(roles.columns):
-        raise ValueError(f"columns with a part of their own must differ. Got {', '.join(roles.columns)}.")
+    _check_roles(roles, types)
     if isinstance(encoder, Encoder):
         for column in encoder.columns:
             check_choice("a column of `encoder`", column.name, types)
         return Prepared(table=table, roles=roles, encoder=encoder, findings=[], missing=missing)
-    used = [name for name in types if name not in roles.columns] if features is None else list(features)
-    for name in used:
-        check_choice("a column of `features`", name, types)
-        if name in (roles.task, roles.reward):
-            raise ValueError(f"`features` must not hold the task or the reward. Got {name!r}.")
+    used = _used(features, roles, types)
     recipe = Recipe() if encoder is None else encoder
     recipe.check_columns(used)
     asked = [*used, *((roles.arm,) if roles.arm is not None else ())]
@@ -204,6 +196,26 @@ def prepare(
         )
     learned, findings = make_encoder(recipe, profile, types, table.typed, roles.arm)
     return Prepared(table=table, roles=roles, encoder=learned, findings=findings, missing=missing)
+
+
+def _check_roles(roles: Roles, types: Mapping[str, str]) -> None:
+    """Say if a column with a part of its own is not there, or has two parts."""
+    for name, column in vars(roles).items():
+        if column is not None:
+            check_choice(f"`{name}`", column, types)
+    if len(set(roles.columns)) < len(roles.columns):
+        raise ValueError(f"columns with a part of their own must differ. Got {', '.join(roles.columns)}.")
+
+
+def _used(features: Sequence[str] | None, roles: Roles, types: Mapping[str, str]) -> list[str]:
+    """Return the columns that are to be features: by default all that have no other part."""
+    if features is None:
+        return [name for name in types if name not in roles.columns]
+    for name in features:
+        check_choice("a column of `features`", name, types)
+        if name in (roles.task, roles.reward):
+            raise ValueError(f"`features` must not hold the task or the reward. Got {name!r}.")
+    return list(features)
 
 
 def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
