@@ -69,11 +69,15 @@ from posse import (
     TaskSpectral,
     Thompson,
 )
+from posse.core.account import Account, Finding
 from posse.core.actions import Ellipsoids, PooledActions
 from posse.core.archive import MOST_TEXT
 from posse.core.codec import FORMAT, MOST_NESTING, decode, encode, load, save
+from posse.core.columns import CategoryColumn, DateColumn, NumberColumn
+from posse.core.encoder import Encoder
 from posse.core.estimate import Certificate
 from posse.core.learner_state import LearnerState
+from posse.core.model import Model
 from posse.core.posterior import Beliefs, KnownPosterior
 from posse.core.protocols import MovesAtOnce
 from posse.core.shipped import class_of, name_of, parts_of, register, shipped
@@ -111,6 +115,7 @@ CONFIGURATIONS: list[Any] = [
     LowRank(rank=3, penalty=0.1, n_starts=2),
     FactorPrior(),
     FactorPrior(rank=2, mean="learned", degrees=math.inf, hard=True),
+    FactorPrior(mean="level"),
     MethodOfMoments(),
     PairedMoments(),
     TaskSpectral(),
@@ -135,8 +140,26 @@ CONFIGURATIONS: list[Any] = [
     SharedUCB(rank=1, memory="epoch"),
     Shared(rank=2, scale=1.5),
 ]
+ENCODER = Encoder(
+    columns=(
+        NumberColumn(name="price", mean=9.0, scale=2.0, missing=True),
+        CategoryColumn(name="weather", levels=("sun", "rain"), other=True),
+        DateColumn(name="time", parts=("trend", "weekday"), mean=1.7e9, scale=1e6),
+    ),
+    interactions=(("price", "weather"),),
+    arms=("none", "discount"),
+    own=("time",),
+)
+ACCOUNT = Account(
+    source="log.csv",
+    rows=9,
+    used=6,
+    findings=(Finding(column="price", what="missing values", count=3, done="rows dropped", first=2),),
+)
 COUNTS = GramStatistics.of(np.arange(12.0).reshape(3, 2, 2), np.array([[1.0, -0.5]] * 3))
 PARTS: list[Any] = [
+    ENCODER,
+    ACCOUNT,
     COUNTS,
     GramStatistics.of(np.ones((1, 2, 3)) / 3, np.ones((1, 2))),
     Fading(0.9).of(np.ones((3, 2, 2)), np.ones((3, 2))),
@@ -834,6 +857,19 @@ GOLDEN_VALUES: dict[str, Any] = {
         2.0,
         math.inf,
     ),
+    "model": [
+        ENCODER,
+        Model(
+            estimate=Estimate(np.eye(2), posterior=KnownPosterior(np.ones((2, 2, 2)))),
+            statistics=COUNTS,
+            encoder=Encoder(columns=(NumberColumn(name="price"),)),
+            tasks=("north", "south"),
+            task="shop",
+            reward="sold",
+            arm=None,
+            account=ACCOUNT,
+        ),
+    ],
     "actions": [
         FiniteActions(np.ones((1, 2, 3, 2)), np.ones((1, 2, 3), dtype=bool)),
         PooledActions(np.ones((3, 2), dtype=np.float32), np.zeros((1, 2, 2), dtype=np.int64)),

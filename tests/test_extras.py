@@ -8,6 +8,7 @@ import pytest
 LAB = ("polars", "joblib", "platformdirs")
 REPORT = ("matplotlib", "bokeh", "jinja2")
 DASK = ("dask", "distributed")
+LOGS = ("duckdb", "pyarrow")
 HIDE = "import sys; sys.modules.update(dict.fromkeys({hidden!r})); "
 COMMAND = "from posse.cli import main; sys.argv = {argv!r}; main()"
 
@@ -30,6 +31,11 @@ def run_command(*arguments: str, hidden: tuple[str, ...]) -> subprocess.Complete
         (("reproduce", "fig1"), REPORT, "report"),
         (("compare", "few-tasks"), REPORT, "report"),
         (("simulate", "--engine", "dask", "--rounds", "9"), DASK, "dask"),
+        (("fit", "log.csv", "--task", "shop", "--reward", "sold"), LOGS, "logs"),
+        (("predict", "model.posse", "log.csv"), LOGS, "logs"),
+        (("explain", "model.posse", "oslo"), LOGS, "logs"),
+        (("diagnose", "log.csv", "--task", "shop", "--reward", "sold"), LOGS, "logs"),
+        (("example-log", "log.csv"), LOGS, "logs"),
     ],
 )
 def test_a_command_without_its_extra_is_one_sentence(
@@ -54,6 +60,7 @@ def test_a_command_without_its_extra_is_one_sentence(
         ("posse.viz.still", REPORT, "report"),
         ("posse.viz.interactive", REPORT, "report"),
         ("posse.viz.pages", REPORT, "report"),
+        ("posse.logs", LOGS, "logs"),
         ("posse.sklearn", ("sklearn",), "sklearn"),
     ],
 )
@@ -63,7 +70,7 @@ def test_a_module_without_its_extra_is_one_sentence(module: str, hidden: tuple[s
 
 
 def test_what_needs_no_extra_works_without_any() -> None:
-    everything = (*LAB, *REPORT, *DASK, "sklearn")
+    everything = (*LAB, *REPORT, *DASK, *LOGS, "sklearn")
     code = (
         "import posse; from posse import *; "
         "problem = GaussianProblem.draw(n_tasks=4, dim=5, rank=2, seed=0); "
@@ -80,7 +87,7 @@ def test_what_needs_no_extra_works_without_any() -> None:
     assert run_command("--version", hidden=everything).returncode == 0
     taught = run_command("--help", hidden=everything)
     assert taught.returncode == 0
-    assert taught.stdout.count("Not installed:") == 3
+    assert taught.stdout.count("Not installed:") == 8
     listed = run_command("list", hidden=everything)
     assert listed.returncode == 0
     assert "shared-greedy" in listed.stdout
@@ -100,6 +107,7 @@ def test_what_needs_no_extra_works_without_any() -> None:
         ("import posse.core.codec", (*LAB, *REPORT, "scipy", "numba", "posse.policies")),
         ("import posse.cli", ("numpy",)),
         ("import posse.lab.charts", REPORT),
+        ("import posse.logs, posse.cli.fit, posse.cli.predict, posse.cli.explain", (*LAB[:2], *REPORT)),
     ],
 )
 def test_imports_are_light(code: str, forbidden: tuple[str, ...]) -> None:

@@ -181,6 +181,41 @@ def test_a_clock_of_many_rows_does_not_overflow() -> None:
     assert_allclose(learner.state.statistics.count, [each / (1 - 0.5), 1 / (1 - 0.5)], rtol=1e-9)
 
 
+@pytest.mark.parametrize("policy", [SharedThompson(), SharedThompson(prompt=False), IndependentThompson()])
+def test_statistics_teach_what_their_rows_do(policy: Policy) -> None:
+    rng = np.random.default_rng(0)
+    tasks, x, y = rng.integers(6, size=200), rng.standard_normal((200, 3)), rng.standard_normal(200)
+    told = GramStatistics.from_rows(tasks[:150], x[:150], y[:150], 6)
+    by_rows, by_sums = (Learner(policy, n_tasks=6, dim=3, names=list("abcdef"), seed=0) for _ in range(2))
+    by_rows.observe(tasks[:150], x[:150], y[:150])
+    by_sums.absorb(told)
+    for _ in range(2):  # before an update, and after it
+        one, other = by_rows.beliefs, by_sums.beliefs
+        assert_allclose(one.theta, other.theta, atol=1e-8)
+        assert_allclose(one.root @ one.root.mT, other.root @ other.root.mT, atol=1e-8)
+        assert_allclose(one.deviation, other.deviation)
+        assert (by_rows.clock, by_rows.due) == (by_sums.clock, by_sums.due)
+        for learner in (by_rows, by_sums):
+            learner.observe(tasks[150:], x[150:], y[150:])
+            learner.update()
+    again = Learner.restore(by_sums.snapshot())
+    assert again.clock == by_rows.clock
+    assert again.names == tuple("abcdef")
+
+
+def test_statistics_that_do_not_fit_are_refused_and_change_nothing() -> None:
+    learner = Learner(SharedThompson(), n_tasks=2, dim=3, seed=0)
+    with pytest.raises(ValueError, match=r"must be of 2 tasks and 3 features. Got \(3, 3\)."):
+        learner.absorb(GramStatistics.zeros(3, 3))
+    forgetful = Learner(SharedThompson(memory=0.9), n_tasks=2, dim=1, seed=0)
+    with pytest.raises(ValueError, match="have no order in time, so the policy must forget nothing"):
+        forgetful.absorb(GramStatistics.of(np.ones((3, 2, 1)), np.ones((3, 2))))
+    assert (learner.clock, forgetful.clock) == (0, 0)
+    learner.absorb(GramStatistics.zeros(2, 3))
+    with pytest.raises(ValueError, match="must have something to learn from"):
+        learner.update()
+
+
 def test_a_learner_is_due_when_its_schedule_says_so() -> None:
     learner = Learner(IndependentGreedy(schedule=Every(2)), n_tasks=3, dim=1, seed=0)
     assert not learner.due

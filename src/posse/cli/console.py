@@ -25,6 +25,8 @@ OPTION_NAMES = {
 }
 # Whose `rank` is what policies are told.
 TOLD_RANK = ("LowRank", "FactorPrior", "E2TC")
+# Without a terminal a line of progress comes after this many seconds.
+LINE_SECONDS = 60.0
 ARGUMENT = re.compile(r"`(\w+)`(?: of (\w+))?")
 
 errors = Console(stderr=True)

@@ -12,7 +12,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from posse.cli.console import errors, plain_errors
+from posse.cli.console import plain_errors
+from posse.cli.log_options import (
+    Arm,
+    Features,
+    Log,
+    Missing,
+    Propensity,
+    Reward,
+    Task,
+    Weight,
+    beside,
+    listed,
+)
 from posse.logs import Diagnosis, diagnose
 from posse.logs.contenders import CONTENDERS
 from posse.logs.diagnose import PARTS
@@ -27,27 +39,18 @@ MOST_TASKS, MOST_LOADINGS = 5, 4
 
 def command(
     context: typer.Context,
-    log: Annotated[str, typer.Argument(help="A Parquet or CSV file, a pattern in quotes, or a folder.")],
-    task: Annotated[str, typer.Option(help="The column that names the task of each row, as the shop.")],
-    reward: Annotated[str, typer.Option(help="The column that holds the reward.")],
-    features: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="The columns that are features (default: all others)."),
-    ] = None,
-    arm: Annotated[
-        str | None, typer.Option(help="The column that names the arm, if arms have parameters of their own.")
-    ] = None,
-    weight: Annotated[str | None, typer.Option(help="The column that says how much a row counts.")] = None,
-    propensity: Annotated[
-        str | None, typer.Option(help="The column with the probability of the choice: it is no feature.")
-    ] = None,
+    log: Log,
+    task: Task,
+    reward: Reward,
+    features: Features = None,
+    arm: Arm = None,
+    weight: Weight = None,
+    propensity: Propensity = None,
     time: Annotated[
         str | None,
         typer.Option(help="The column with the time: windows are then predicted from those before them."),
     ] = None,
-    missing: Annotated[
-        str, typer.Option(help="What to do about gaps in features: impute, drop (the row) or refuse.")
-    ] = "impute",
+    missing: Missing = "impute",
     parts: Annotated[int, typer.Option(help="How many parts rows are dealt to.")] = PARTS,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with all of it.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON, and nothing else.")] = False,
@@ -70,7 +73,7 @@ def command(
             log,
             task=task,
             reward=reward,
-            features=None if features is None else [name.strip() for name in features.split(",")],
+            features=None if features is None else listed(features),
             weight=weight,
             arm=arm,
             propensity=propensity,
@@ -87,7 +90,7 @@ def command(
             return
         show(found)
         if found.account is not None:
-            errors.print(str(found.account), highlight=False, markup=False, soft_wrap=True)
+            beside(found.account)
         if html is not None:
             print(html)
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from posse.cli.console import errors
-from posse.cli.running import LINE_SECONDS
+from posse.cli.console import LINE_SECONDS, errors
+from posse.core.codec import load
 from posse.core.estimate import ConvergenceWarning
 from posse.core.model import Model
 
@@ -91,8 +91,6 @@ def plain_warnings() -> Iterator[None]:
 
 def load_model(path: Any) -> Model:
     """Return the model in a file, or say what is there instead."""
-    from posse.core.codec import load
-
     found = load(path)
     if not isinstance(found, Model):
         raise ValueError(f"a model must be what `posse fit` wrote. Got {path}: {type(found).__name__}.")

@@ -21,15 +21,15 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from posse.cli.console import errors
+from posse.cli.console import LINE_SECONDS, errors
 from posse.lab.engines import ENGINES
 from posse.lab.foreign import is_imported
 from posse.lab.grid import Progress
 from posse.problems.images import load_images
 
 CORES = os.cpu_count() or 1
-# Without a terminal a line of progress comes after this share of the work, or after this many seconds.
-LINE_SHARE, LINE_SECONDS = 0.1, 60.0
+# Without a terminal a line of progress comes after this share of the work, too.
+LINE_SHARE = 0.1
 
 RUNNING = "How it runs"
 Jobs = Annotated[int, typer.Option(help="Processes to use.", rich_help_panel=RUNNING)]

@@ -124,7 +124,7 @@ def example_log(
     ['49.83', '43.86', '42.8']
     """
     check_integer("`shops` of example_log", shops, 1)
-    check_integer("`rows` of example_log", rows, shops, high_name="")
+    check_integer("`rows` of example_log", rows, shops)
     check_integer("`seed` of example_log", seed, 0)
     truth, visits, wrong = np.random.default_rng(seed).spawn(3)
     theta = _parameters(truth, shops, unrelated)
@@ -209,7 +209,7 @@ class _Visits:
         return {
             "order": pa.array([f"A-{number:07d}" for number in range(1, n_rows + 1)]),
             "shop": pa.array(np.array(names, dtype=object)[self.shop]),
-            "time": pa.array(self.time).cast(pa.timestamp("s", "UTC")).cast(pa.timestamp("s", ZONE)),
+            "time": pa.array(self.time).cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("ms", ZONE)),
             "weather": pa.array(np.array(WEATHER, dtype=object)[self.weather]),
             "price": pa.array([f"{price:g}" for price in self.price.tolist()]),
             "stock": pa.array(self.stock),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,25 +59,14 @@ class Predictions:
     def __init__(self, model: Model, source: Any, *, on_rows: Callable[[int], None] | None = None) -> None:
         self.model, self.source, self.on_rows = model, open_source(source), on_rows
         types = self.source.columns
-        arm = model.arm if model.encoder.arms else None
-        needed = [*(column.name for column in model.encoder.columns), model.task, *([arm] if arm else [])]
-        lacking = [name for name in needed if name not in types]
-        if lacking:
-            raise ValueError(
-                f"a table to predict must have the model's columns, {', '.join(needed)}. "
-                f"Got {self.source.name}, which lacks {', '.join(lacking)} and has {', '.join(types)}."
-            )
-        taken = [name for name in types if name in ADDED or name.startswith(PREFIX)]
-        if taken:
-            raise ValueError(
-                f"a table to predict must not have columns {', '.join(ADDED)} yet. Got {', '.join(taken)}."
-            )
+        names = (model.task, model.arm) if model.arm and model.encoder.arms else (model.task,)
+        _check_columns([*(column.name for column in model.encoder.columns), *names], types, self.source.name)
         kinds = {CategoryColumn: "category", NumberColumn: "number"}
         self._columns = [
             (column, reading(column.name, types[column.name], kinds.get(type(column), "date")))
             for column in model.encoder.columns
         ]
-        self._names = [reading(name, types[name], "category") for name in (model.task, arm) if name]
+        self._names = [reading(name, types[name], "category") for name in names]
         self._ledger, self._rows, self._unpredicted = Ledger(), 0, 0
         self._rejected: tuple[Finding, ...] = ()
 
@@ -183,3 +172,18 @@ class Predictions:
         self._note(self.model.arm or "", what, "no prediction", lost)
         self._unpredicted += int(lost.sum())
         return np.array(encoder.arms, dtype=object)[numbers], lost
+
+
+def _check_columns(needed: list[str], found: Mapping[str, str], name: str) -> None:
+    """Say if a table lacks a column that is needed, or has one already that is to be added."""
+    lacking = [column for column in needed if column not in found]
+    if lacking:
+        raise ValueError(
+            f"a table to predict must have the model's columns, {', '.join(needed)}. "
+            f"Got {name}, which lacks {', '.join(lacking)} and has {', '.join(found)}."
+        )
+    taken = [column for column in found if column in ADDED or column.startswith(PREFIX)]
+    if taken:
+        raise ValueError(
+            f"a table to predict must not have columns {', '.join(ADDED)} yet. Got {', '.join(taken)}."
+        )
