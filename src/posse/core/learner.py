@@ -12,7 +12,7 @@ from posse.core.episode import Episode, Job, JobResult
 from posse.core.learner_state import LearnerState
 from posse.core.posterior import Beliefs
 from posse.core.protocols import DecidesRows, Policy, keeps_pace
-from posse.core.rows import PendingRows, draw_arms
+from posse.core.rows import LARGEST, WRONG, PendingRows, draw_arms
 from posse.core.tasks import TaskNames, as_numbers
 from posse.numerics.checks import Array, IntArray, check_integer, make_generator
 
@@ -125,6 +125,16 @@ class Learner:
         return self._pending.n_rows / max(1, self._pending.n_seen)
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows that were observed."""
+        return self._pending.n_rows
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are rows, or rewards that were amended, since the last update."""
+        return self._pending.waiting or bool(self._episode.unlearned)
+
+    @property
     def due(self) -> bool:
         """Whether it is time to `update`, and no update is under way."""
         self._episode.read(self.clock)
@@ -199,6 +209,34 @@ class Learner:
             )
         self._pending.add(index, x, y, w, self._beliefs if self.prompt else None)
 
+    def amend(self, task: int, features: Array, old: float, new: float) -> None:
+        """Count a reward as `new` that was counted as `old`, as if it had never been another.
+
+        That is exact where all rows count alike, whether or not the policy has learned from the row already.
+
+        Parameters
+        ----------
+        task : int
+            The number of the task.
+        features : (d,)
+            Of the row as it was observed, at weight 1.
+        old, new : float
+        """
+        if getattr(self.policy, "memory", "all") != "all":
+            raise ValueError(f"a policy must remember all rows to amend one. Got {self.policy!r}.")
+        if not -LARGEST <= new <= LARGEST:
+            raise ValueError(f"{WRONG[2]}. Got {new}.")
+        self._pending.amend(task, features, old, new, self._beliefs if self.prompt else None)
+
+    def hold(self, moving: bool) -> None:
+        """Let rewards move the posteriors of their tasks at once, those that came before too; or stop that.
+
+        Rows that come meanwhile wait for the next update.
+        """
+        self.prompt = moving
+        if moving:
+            self._decide_anew()
+
     def begin(self) -> Job:
         """Return the update from all rows so far, to be run anywhere; later rows are kept for the next.
 
@@ -207,17 +245,19 @@ class Learner:
         self._hand_over()
         return self._episode.begin()
 
-    def adopt(self, result: JobResult) -> None:
+    def adopt(self, result: JobResult, beliefs: Beliefs | None = None) -> None:
         """Decide by what the update under way has led to, and by the rows that came meanwhile.
 
         Parameters
         ----------
         result : JobResult
             What `Job.run` returned.
+        beliefs : Beliefs, optional
+            What `policy.beliefs` makes of the result's state, if somebody has worked that out already.
         """
         self._episode.read(self.clock)
         self._episode.adopt(result)
-        self._decide_anew()
+        self._decide_anew(beliefs)
 
     def _hand_over(self) -> None:
         """Let the episode have all rows that wait."""
@@ -228,9 +268,10 @@ class Learner:
         if self._pending.waiting:
             episode.absorb(self._pending.take(self.n_tasks), self.clock)
 
-    def _decide_anew(self) -> None:
+    def _decide_anew(self, beliefs: Beliefs | None = None) -> None:
         """Believe what the policy has learned, and what rows that wait make of it."""
-        self._keep(self.policy.beliefs(self.state), self.policy.newcomer(self.state), self.n_tasks)
+        known = self.policy.beliefs(self.state) if beliefs is None else beliefs
+        self._keep(known, self.policy.newcomer(self.state), self.n_tasks)
         if self.prompt and self._pending.waiting:
             moved = self.beliefs.given(self._pending.summary(self.n_tasks))
             for own, part in zip(self._beliefs.parts, moved.parts, strict=True):

@@ -1,0 +1,475 @@
+"""Live decisions: ask for an arm, tell the reward when it comes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from posse.core.encoder import Encoder
+from posse.core.model import Model
+from posse.core.protocols import Policy
+from posse.live import events as happened
+from posse.live.batches import ask_many, tell_many
+from posse.live.desk import Desk, check_reward, place_of
+from posse.live.engine import Version
+from posse.live.files import archive, open_desk
+from posse.live.ids import check_text
+from posse.live.journal import JournalError, MemoryJournal
+from posse.live.records import DECIDED, UNKNOWN, Asked, Decision
+from posse.live.refits import fitter_of
+from posse.live.settings import Settings
+from posse.live.status import Status, status_of, versions_of
+
+
+class Options(TypedDict, total=False):
+    """Settings of an agent by name, as `Agent` explains them."""
+
+    encoder: Encoder | None
+    rewards: str
+    reward_wait: float | None
+    default_reward: float | None
+    mode: str
+    control: float
+    control_arm: str | int | None
+    floor: float | dict[str, float]
+    features: str
+    refits: str
+    publish: str
+    keep: int
+
+
+class Agent:
+    """A policy behind live traffic: it decides, waits for rewards, learns, and keeps an account of all of it.
+
+    `Agent(...)` lives in memory; `Agent.open(path, ...)` keeps a journal in a file, from which it goes on.
+    It may be used by many threads.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        Any that a `Learner` takes; `SharedThompson()` by default.
+    model : Model, optional
+        Fitted to a log: what to begin with. It brings its encoder.
+    seed : int, optional
+        For exploration; fresh by default. With a seed, decisions depend on what was asked and told alone.
+    clock : callable
+        Returns seconds since 1970.
+    **options
+        encoder : Encoder, optional
+            How names of arms and a context become features.
+        rewards : "first", "last" or "sum"
+            Which of a decision's rewards count, by the times at which they came about.
+        reward_wait : float, optional
+            Seconds after a decision in which rewards count; for ever by default.
+        default_reward : float, optional
+            What a decision counts with that has no reward by then; by default it does not count.
+        mode : "live" or "shadow"
+            In shadow mode the caller plays arms of its own choice, and tells which.
+        control : float
+            The share of units that are held back: they play `control_arm`.
+        control_arm : str or int, optional
+            An arm by name or row; by default any, with equal probabilities.
+        floor : float or dict of str to float
+            The least probability of every arm on offer, or of arms by their names. Together they take at most
+            half of the choices.
+        features : "chosen" or "all"
+            Whether the journal keeps the features of the arm that was chosen, or of all arms.
+        refits : "background", "inline" or "never"
+            Where the prior that tasks share is learned anew: in a process beside this one, or in the call that
+            finds it due.
+        publish : "auto" or "manual"
+            Whether a refit is decided by as soon as it is there, or once it is promoted.
+        keep : int
+            Of how many versions the states are kept, to go back to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> agent = Agent(refits="inline", seed=0)
+    >>> decision = agent.ask("shop 17", {"red": [1.0, 0.0], "blue": [0.0, 1.0]})
+    >>> decision.arm, decision.propensities
+    ('blue', array([0.4234375, 0.5765625]))
+    >>> agent.tell(decision.id, 1.0)
+    >>> agent.status().rewards
+    1
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        *,
+        model: Model | None = None,
+        seed: int | None = None,
+        clock: Callable[[], float] = time.time,
+        **options: Unpack[Options],
+    ) -> None:
+        settings = settings_of(policy, model, options)
+        self._begin_at(Desk(settings, MemoryJournal(), fitter_of(settings), model, seed, clock))
+
+    def _begin_at(self, desk: Desk) -> None:
+        self._desk, self._engine, self._lock = desk, desk.engine, desk.lock
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        policy: Policy | None = None,
+        *,
+        model: Model | None = None,
+        durability: str = "process",
+        snapshot_every: int = 20_000,
+        seed: int | None = None,
+        clock: Callable[[], float] = time.time,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Open the agent of a file, or make one.
+
+        What is not given is as it was when the file was made.
+
+        Parameters
+        ----------
+        path : path
+            A SQLite file on a local disk; states are kept in a folder beside it, `path` and "-states".
+        policy, model, seed, clock, **options
+            As of `Agent`. What says what was learned from which events cannot be another than before.
+        durability : "process" or "power"
+            What an answer promises: that nothing is lost if the process is killed, or not even if the power
+            fails.
+        snapshot_every : int
+            After so many events the state is saved, so that opening the file again is quick.
+        """
+        given = dict(options) if policy is None else {"policy": policy, **options}
+        agent = cls.__new__(cls)
+        agent._begin_at(open_desk(path, given, model, durability, snapshot_every, seed, clock, settings_of))
+        return agent
+
+    def __repr__(self) -> str:
+        engine = self._engine
+        return f"<Agent of {len(engine.numbers)} tasks, {engine.counts['decisions']} decisions>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ask(
+        self,
+        task: str,
+        arms: Any,
+        context: Mapping[str, Any] | None = None,
+        id: str | None = None,
+        *,
+        unit: str | None = None,
+        shown: bool = True,
+    ) -> Decision:
+        """Decide for a task.
+
+        Parameters
+        ----------
+        task : str
+            One that was never seen starts from what is known of new tasks.
+        arms : (K, d), mapping of str to (d,) or to columns, or sequence of str
+            What is on offer: features, one row for each arm; features or columns by the arms' names; or names,
+            whose features the encoder knows.
+        context : mapping, optional
+            Columns that all arms have in common, for the encoder.
+        id : str, optional
+            The decision's; a repeated one gets the decision that was made.
+        unit : str, optional
+            What is held back or not as a whole, with `control`; the task by default.
+        shown : bool
+            False if it is not certain yet that the decision is shown: it counts once `activate` says so.
+        """
+        desk, engine = self._desk, self._engine
+        with self._lock:
+            now = desk.now()
+            if engine.queue and engine.queue[0][0] < now:
+                desk.expire(now)
+            if id is None:
+                id = desk.ids.next(now)
+            else:
+                known = desk.known(check_text("`id` of ask", id))
+                if known is not None:
+                    return known.decision
+            number = engine.numbers.get(task)
+            offer = desk.offers.read(arms, context, None if engine.learner is None else engine.learner.dim)
+            if number is None:
+                number = desk.number_of(check_text("`task` of ask", task), offer.features.shape[1], now)
+            learner = engine.learner
+            assert learner is not None
+            desk.dice.place(engine.counts["decisions"])
+            chosen = desk.guard.choose(
+                learner,
+                number,
+                offer,
+                task if unit is None else check_text("`unit` of ask", unit),
+                engine.forbidden.get(task),
+                desk.dice.rng,
+            )
+            settings = desk.settings
+            asked = Asked(
+                id,
+                now,
+                task,
+                chosen.arm,
+                offer.names,
+                chosen.chances,
+                offer.features[chosen.arm].copy(),
+                offer.features.copy() if settings.keeps_offers else None,
+                engine.live,
+                shown,
+                chosen.unit,
+                chosen.control,
+                UNKNOWN if settings.mode == "shadow" else DECIDED,
+            )
+            desk.record(asked)
+        desk.acknowledge()
+        return asked.decision
+
+    def tell(
+        self,
+        id: str,
+        reward: float,
+        event: str | None = None,
+        at: float | None = None,
+        *,
+        played: int | str | None = None,
+    ) -> None:
+        """Tell a reward of a decision; told again, it changes nothing.
+
+        Parameters
+        ----------
+        id : str
+            Of the decision.
+        reward : float
+        event : str, optional
+            Which of the decision's rewards this is, if there are several.
+        at : float, optional
+            When it came about, in seconds since 1970; now by default.
+        played : int or str, optional
+            In shadow mode: the arm that was played.
+        """
+        desk, engine = self._desk, self._engine
+        with self._lock:
+            now = desk.now()
+            told = self._check_told(id, reward, event, at, played, now)
+            if told is not None:
+                desk.record(told)
+                if engine.queue and engine.queue[0][0] < now:
+                    desk.expire(now)
+                desk.refit_if_due()
+        desk.acknowledge()
+
+    def _check_told(
+        self, id: str, reward: Any, event: str | None, at: float | None, played: int | str | None, now: float
+    ) -> happened.Told | None:
+        """Return what to record of a reward; None if that was told before."""
+        value = check_reward(reward)
+        asked = self._engine.find(id)
+        if asked is None:
+            raise ValueError(f"`id` of tell must be that of a decision. Got {id!r}, which is unknown.")
+        if event is not None:
+            check_text("`event` of tell", event)
+        shadow = asked.played != DECIDED
+        if shadow == (played is None):
+            wanted = "say which arm was played in shadow mode" if shadow else "be None outside shadow mode"
+            raise ValueError(f"`played` of tell must {wanted}. Got {played!r}.")
+        place = DECIDED if played is None else place_of(asked, played)
+        if asked.played >= 0 and asked.played != place:
+            raise ValueError(f"`played` of tell must be {asked.played}, as told before. Got {place}.")
+        before = asked.told(event or "")
+        if before is None:
+            return happened.Told(id, event or "", now if at is None else float(at), value, place)
+        if before.value != value:
+            which = "" if event is None else f" for event {event!r}"
+            raise ValueError(
+                f"`reward` of decision {id!r} must be {before.value}, as told before{which}. Got {value}."
+            )
+        return None
+
+    def ask_many(
+        self,
+        tasks: Sequence[str],
+        arms: Sequence[Any],
+        contexts: Sequence[Mapping[str, Any] | None] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[Decision]:
+        """Decide for m rows at once, faster than one after the other; a task may come several times.
+
+        Parameters
+        ----------
+        tasks : sequence of str
+        arms : sequence
+            What is on offer in each row, as of `ask`; or features (m, K, d).
+        contexts, ids : sequence, optional
+            As of `ask`, one for each row.
+        """
+        with self._lock:
+            decisions = ask_many(self._desk, tasks, arms, contexts, ids)
+        self._desk.acknowledge()
+        return decisions
+
+    def tell_many(
+        self,
+        ids: Sequence[str],
+        rewards: Sequence[float],
+        events: Sequence[str | None] | None = None,
+        ats: Sequence[float | None] | None = None,
+    ) -> None:
+        """Tell many rewards at once: all of them, or none if one is wrong.
+
+        Parameters
+        ----------
+        ids, rewards, events, ats : sequence
+            As of `tell`, one for each reward.
+        """
+        with self._lock:
+            tell_many(self._desk, self._check_told, ids, rewards, events, ats)
+        self._desk.acknowledge()
+
+    def activate(self, id: str) -> None:
+        """Say that a decision was shown which was asked for with `shown=False`: from now on it counts."""
+        with self._lock:
+            asked = self._engine.find(id)
+            if asked is None:
+                raise ValueError(
+                    f"`id` of activate must be that of a decision. Got {id!r}, which is unknown."
+                )
+            if not asked.shown and id in self._engine.waiting:
+                self._desk.record(happened.Shown(self._desk.now(), id))
+                self._desk.refit_if_due()
+        self._desk.acknowledge()
+
+    def forbid(self, task: str, arms: Sequence[str | int]) -> None:
+        """Never play these arms for a task, given by names or rows; they replace those forbidden before."""
+        check_text("`task` of forbid", task)
+        with self._lock:
+            names = tuple(str(arm) for arm in arms)
+            self._desk.record(happened.Forbade(self._desk.now(), task, names))
+        self._desk.acknowledge()
+
+    def erase(self, task: str) -> None:
+        """Forget a task: its decisions, its rewards, its name, and what was learned of it alone.
+
+        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it.
+        """
+        desk, engine = self._desk, self._engine
+        with self._lock:
+            number = engine.numbers.get(task)
+            if number is None or engine.learner is None:
+                raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
+            desk.give_up_refit()
+            desk.journal.erase(task)
+            desk.record(happened.Erased(desk.now(), number))
+            for version in engine.versions:
+                desk.journal.drop_version(version)
+            desk.journal.save_version(engine.live, engine.learner.state)
+            desk.snapshot(alone=True)
+        desk.acknowledge()
+
+    def refit(self) -> None:
+        """Learn anew what all tasks share, now, whether or not it is time for that."""
+        with self._lock:
+            if self._engine.job is None:
+                self._desk.refit()
+
+    def versions(self) -> tuple[Version, ...]:
+        """Return all versions of what tasks share, the oldest first."""
+        with self._lock:
+            return versions_of(self._desk)
+
+    def promote(self, version: int) -> None:
+        """Decide by a version from now on; refits are adopted as `publish` says.
+
+        Rewards that it was not learned from count for their own tasks, as always.
+        """
+        self._turn(version, self._desk.settings.publish == "auto")
+
+    def rollback(self, version: int) -> None:
+        """Decide by an earlier version, and keep to it until another one is promoted."""
+        self._turn(version, False)
+
+    def _turn(self, version: int, automatic: bool) -> None:
+        desk = self._desk
+        with self._lock:
+            known = {item.number for item in versions_of(desk)}
+            if version not in known or desk.journal.load_version(version) is None:
+                kept = [number for number in sorted(known) if desk.journal.load_version(number) is not None]
+                raise ValueError(f"a version must be one that is kept, of {kept}. Got {version!r}.")
+            if not desk.settings.amends:
+                raise ValueError(
+                    "a policy must remember all rewards to go back to a version. "
+                    f"Got {desk.settings.policy!r}."
+                )
+            desk.give_up_refit()
+            desk.record(happened.Turned(desk.now(), version, automatic))
+        desk.acknowledge()
+
+    def freeze(self, on: bool = True) -> None:
+        """Stop learning: decisions go on, rewards are kept. `freeze(False)` learns from them and goes on."""
+        desk = self._desk
+        with self._lock:
+            if self._engine.frozen != on:
+                desk.give_up_refit()
+                desk.record(happened.Frozen(desk.now(), bool(on)))
+        desk.acknowledge()
+
+    def status(self) -> Status:
+        """Return how the agent is doing, after letting all decisions expire that should have."""
+        desk = self._desk
+        with self._lock:
+            now = desk.now()
+            while self._engine.queue and self._engine.queue[0][0] < now and not desk.broken:
+                desk.expire(now)
+            return status_of(desk)
+
+    def archive(self, path: str | os.PathLike[str], before: float) -> int:
+        """Move decisions made before a time, and their rewards, to a Parquet file; return how many.
+
+        Only those that wait for nothing any more. Rewards told for them later are those of unknown ids.
+
+        Parameters
+        ----------
+        path : path
+            Of the new file.
+        before : float
+            Seconds since 1970.
+        """
+        with self._lock:
+            return archive(self._desk, path, before)
+
+    def close(self) -> None:
+        """Save the state and give up the file; the agent cannot be used any more."""
+        desk = self._desk
+        desk.fitter.close()
+        with self._lock:
+            if desk.broken:
+                desk.journal.close()
+                return
+            try:
+                desk.snapshot()
+            finally:
+                desk.journal.close()
+                desk.broken = "the agent must be open. Got one that was closed."
+
+
+def settings_of(policy: Policy | None, model: Model | None, options: Mapping[str, Any]) -> Settings:
+    """Return the settings of a new agent."""
+    known = {name: value for name, value in options.items() if name != "policy"}
+    policy = options.get("policy", policy)
+    if model is not None:
+        if known.get("encoder") not in (None, model.encoder):
+            raise ValueError("`encoder` of Agent must be None or that of the model. Got another.")
+        known["encoder"] = model.encoder
+    settings = Settings(**known)
+    return settings if policy is None else replace(settings, policy=policy)
+
+
+__all__ = ["Agent", "JournalError", "Options"]

@@ -1,0 +1,172 @@
+"""Many decisions or rewards in one call, and in one transaction of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from posse.core.learner import Choice
+from posse.live.desk import Desk
+from posse.live.events import Told
+from posse.live.guards import BUCKETS, Chosen, bucket_of, floors_of, mixed
+from posse.live.ids import check_text
+from posse.live.offers import Offer
+from posse.live.records import DECIDED, UNKNOWN, Asked, Decision
+from posse.numerics.checks import Array
+
+
+def ask_many(
+    desk: Desk,
+    tasks: Sequence[str],
+    arms: Sequence[Any],
+    contexts: Sequence[Mapping[str, Any] | None] | None,
+    ids: Sequence[str] | None,
+) -> list[Decision]:
+    """Decide for m rows; `Agent.ask_many` says what each argument is.
+
+    Rows with equally many arms, and nobody held back or forbidden among them, are decided by one call of the
+    learner; all others one after the other.
+    """
+    n_rows = len(tasks)
+    for name, given in (("arms", arms), ("contexts", contexts), ("ids", ids)):
+        if given is not None and len(given) != n_rows:
+            raise ValueError(
+                f"`{name}` of ask_many must be one for each of {n_rows} tasks. Got {len(given)}."
+            )
+    now = desk.now()
+    desk.expire(now)
+    engine = desk.engine
+    known = {} if ids is None else _known(desk, ids)
+    offers, whole = _read(desk, arms, contexts, n_rows)
+    numbers = [desk.number_of(check_text("`task`", task), offers[0].features.shape[1], now) for task in tasks]
+    new = [row for row in range(n_rows) if ids is None or ids[row] not in known]
+    chosen = _choose(
+        desk,
+        [tasks[row] for row in new],
+        [numbers[row] for row in new],
+        [offers[row] for row in new],
+        whole if len(new) == n_rows else None,
+    )
+    made: dict[int, Asked] = {}
+    for row, choice in zip(new, chosen, strict=True):
+        offer, shadow = offers[row], desk.settings.mode == "shadow"
+        made[row] = Asked(
+            desk.ids.next(now) if ids is None else ids[row],
+            now,
+            tasks[row],
+            choice.arm,
+            offer.names,
+            choice.chances,
+            offer.features[choice.arm].copy(),
+            offer.features.copy() if desk.settings.keeps_offers else None,
+            engine.live,
+            True,
+            choice.unit,
+            choice.control,
+            UNKNOWN if shadow else DECIDED,
+        )
+    if made:
+        desk.record(*made.values())
+    return [(made[row] if row in made else known[_id(ids, row)]).decision for row in range(n_rows)]
+
+
+def _read(
+    desk: Desk,
+    arms: Sequence[Any],
+    contexts: Sequence[Mapping[str, Any] | None] | None,
+    n_rows: int,
+) -> tuple[list[Offer], Array | None]:
+    """Return what is on offer in every row, and all of it (m, K, d) where it came in one piece."""
+    learner = desk.engine.learner
+    dim = None if learner is None else learner.dim
+    if isinstance(arms, np.ndarray) and arms.ndim == 3 and contexts is None and arms.size:
+        whole = np.ascontiguousarray(arms, dtype=np.float64)
+        desk.offers.read(whole.reshape(-1, arms.shape[2]), None, dim)
+        return [Offer(None, whole[row]) for row in range(n_rows)], whole
+    offers = []
+    for row in range(n_rows):
+        offer = desk.offers.read(arms[row], None if contexts is None else contexts[row], dim)
+        dim = offer.features.shape[1]
+        offers.append(offer)
+    return offers, None
+
+
+def _id(ids: Sequence[str] | None, row: int) -> str:
+    assert ids is not None
+    return ids[row]
+
+
+def _known(desk: Desk, ids: Sequence[str]) -> dict[str, Asked]:
+    """Return the decisions that were made for ids before."""
+    if len(set(ids)) < len(ids):
+        raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
+    found = {id: desk.known(check_text("`ids` of ask_many", id)) for id in ids}
+    return {id: asked for id, asked in found.items() if asked is not None}
+
+
+def _choose(
+    desk: Desk, tasks: list[str], numbers: list[int], offers: list[Offer], whole: Array | None
+) -> list[Chosen]:
+    engine, settings = desk.engine, desk.settings
+    learner, rng = engine.learner, desk.dice.rng
+    if not tasks:
+        return []
+    assert learner is not None
+    desk.dice.place(engine.counts["decisions"])
+    units = [bucket_of(task) for task in tasks] if settings.control else [-1] * len(tasks)
+    held = round(settings.control * BUCKETS)
+    alike = len({len(offer.features) for offer in offers}) == 1
+    if (
+        not alike
+        or any(0 <= unit < held for unit in units)
+        or any(task in engine.forbidden for task in tasks)
+    ):
+        rows = zip(tasks, numbers, offers, strict=True)
+        return [
+            desk.guard.choose(learner, number, offer, task, engine.forbidden.get(task), rng)
+            for task, number, offer in rows
+        ]
+    stacked = np.stack([offer.features for offer in offers]) if whole is None else whole
+    choice = learner.select(np.array(numbers), stacked)
+    if isinstance(settings.floor, dict):
+        found = []
+        for row, offer in enumerate(offers):
+            one = Choice(choice.arm[row : row + 1], choice.probabilities[row : row + 1])
+            arm, chances = mixed(one, floors_of(settings, offer, None), rng)
+            found.append(Chosen(int(arm[0]), chances[0], units[row], False))
+        return found
+    arm, chances = mixed(choice, floors_of(settings, offers[0], None), rng)
+    return [Chosen(int(arm[row]), chances[row], units[row], False) for row in range(len(offers))]
+
+
+def tell_many(
+    desk: Desk,
+    check: Callable[[str, Any, str | None, float | None, int | str | None, float], Told | None],
+    ids: Sequence[str],
+    rewards: Sequence[float],
+    events: Sequence[str | None] | None,
+    ats: Sequence[float | None] | None,
+) -> None:
+    """Tell many rewards; `Agent.tell_many` says what each argument is."""
+    n_rows = len(ids)
+    for name, given in (("rewards", rewards), ("events", events), ("ats", ats)):
+        if given is not None and len(given) != n_rows:
+            raise ValueError(f"`{name}` of tell_many must be one for each of {n_rows} ids. Got {len(given)}.")
+    now = desk.now()
+    told: dict[tuple[str, str], Told] = {}
+    for row in range(n_rows):
+        event = None if events is None else events[row]
+        found = check(ids[row], rewards[row], event, None if ats is None else ats[row], None, now)
+        if found is None:
+            continue
+        before = told.setdefault((found.id, found.event), found)
+        if before.value != found.value:
+            raise ValueError(
+                f"`reward` of decision {found.id!r} must be {before.value}, as told before. Got {found.value}."
+            )
+    if told:
+        desk.record(*told.values())
+    desk.expire(now)
+    desk.refit_if_due()

@@ -1,0 +1,193 @@
+"""Where events are made: checked, kept in the journal, and only then allowed to happen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+from posse.core.episode import Job
+from posse.core.model import Model
+from posse.live import events as happened
+from posse.live.dice import Dice
+from posse.live.engine import Engine
+from posse.live.guards import Guard
+from posse.live.ids import Ids
+from posse.live.journal import Journal, JournalError
+from posse.live.offers import Offers
+from posse.live.records import Asked
+from posse.live.refits import Fitter
+from posse.live.settings import Settings
+
+# So many decisions expire in one call at most, so that no call takes long.
+EXPIRE_AT_ONCE = 64
+
+
+class Desk:
+    """An engine with its journal, clock, random numbers and refits; one caller at a time has the lock.
+
+    Parameters
+    ----------
+    settings : Settings
+    journal : Journal
+    fitter : Fitter
+        Makes refits.
+    model : Model, optional
+        What the agent begins with.
+    seed : int, optional
+    clock : callable
+        Returns seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Journal,
+        fitter: Fitter,
+        model: Model | None,
+        seed: int | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.settings, self.journal, self.fitter = settings, journal, fitter
+        self.clock, self.seeded = clock, seed is not None
+        self.lock = threading.RLock()
+        self.dice = Dice(seed)
+        self.engine = Engine(settings, journal, self.dice.rng, model)
+        self.guard, self.offers, self.ids = Guard(settings), Offers(settings.encoder), Ids()
+        self.backwards = 0.0
+        self.broken = ""
+
+    def now(self) -> float:
+        """Return the time; it stands still where the clock goes backwards."""
+        now, last = self.clock(), self.engine.at
+        if now < last:
+            self.backwards = max(self.backwards, last - now)
+            return last
+        return now
+
+    def check(self) -> None:
+        """Raise if the journal has failed or is closed."""
+        if self.broken:
+            raise JournalError(self.broken)
+
+    def record(self, *events: happened.Event) -> None:
+        """Keep events in the journal, and let them happen."""
+        self.check()
+        last = self.journal.append(events)
+        number, apply = last - len(events), self.engine.apply
+        for event in events:
+            number += 1
+            apply(event, number)
+
+    def acknowledge(self) -> None:
+        """Wait until all that was recorded is as durable as was promised."""
+        try:
+            self.journal.acknowledge()
+        except JournalError as error:
+            # what was recorded has happened here, and perhaps nowhere else
+            self.broken = f"{error} The agent must be opened again: what was not acknowledged may be lost."
+            raise JournalError(self.broken) from error
+
+    def expire(self, now: float, most: int = EXPIRE_AT_ONCE) -> None:
+        """Let decisions expire whose rewards nobody waits for any more."""
+        engine = self.engine
+        queue, waiting, due = engine.queue, engine.waiting, []
+        while queue and queue[0][0] < now and len(due) < most:
+            deadline, id = queue[0]
+            asked = waiting.get(id)
+            if asked is not None:
+                due.append(id)
+            queue.popleft()
+        if due:
+            try:
+                self.record(happened.Expired(now, tuple(due)))
+            except JournalError:
+                wait = self.settings.reward_wait or 0.0
+                queue.extendleft((waiting[id].at + wait, id) for id in reversed(due))
+                raise
+
+    def known(self, id: str) -> Asked | None:
+        """Return a decision by its id, None if there is none."""
+        return self.engine.find(id)
+
+    def number_of(self, task: str, dim: int, now: float) -> int:
+        """Return the number of a task; one that was never seen joins."""
+        number = self.engine.numbers.get(task)
+        if number is None:
+            self.record(happened.Joined(now, task, dim))
+            number = self.engine.numbers[task]
+        return number
+
+    def refit_if_due(self) -> None:
+        """Begin a refit if it is time for one."""
+        engine = self.engine
+        learner = engine.learner
+        if engine.job is not None or learner is None or engine.frozen or self.settings.refits == "never":
+            return
+        if learner.due and learner.clock >= engine.not_before:
+            self.refit()
+
+    def refit(self) -> None:
+        """Begin a refit from all events so far, if there were any since the last one."""
+        if self.engine.learner is None or not self.engine.learner.waiting:
+            return
+        number = max(self.engine.versions, default=0) + 1
+        self.record(happened.Began(self.now(), number))
+        self.start()
+
+    def start(self) -> None:
+        """Let the refit run that has begun."""
+        job = self.engine.job
+        assert job is not None
+        self.fitter.run(job, self.engine.begun, self.finished)
+
+    def finished(self, job: Job, number: int, state: Any, reason: str) -> None:
+        """Adopt the state that a refit led to, or take note of why it failed; called from any thread."""
+        beliefs = None
+        if not reason:
+            policy: Any = self.settings.policy
+            beliefs = policy.beliefs(state)
+        with self.lock:
+            engine = self.engine
+            if engine.job is not job or self.broken:  # given up meanwhile
+                return
+            if reason or beliefs is None:
+                self.record(happened.Failed(self.now(), number, reason))
+                return
+            self.journal.save_version(number, state)
+            engine.prepared = (number, state, beliefs)
+            self.record(happened.Refitted(self.now(), number, engine.automatic))
+            self._forget_old_versions()
+
+    def give_up_refit(self) -> None:
+        """Cancel the refit under way, if there is one."""
+        if self.engine.job is not None:
+            self.record(happened.Failed(self.now(), self.engine.begun, "given up"))
+
+    def snapshot(self, alone: bool = False) -> None:
+        """Save the state if the journal keeps any; alone: and forget all earlier ones."""
+
+    def _forget_old_versions(self) -> None:
+        engine = self.engine
+        numbers = sorted(engine.versions)
+        for number in numbers[: -self.settings.keep]:
+            if number not in (0, engine.live):
+                self.journal.drop_version(number)
+
+
+def check_reward(value: Any) -> float:
+    """Return a reward as a float, or say what was found."""
+    if not isinstance(value, Real) or not -1e75 <= value <= 1e75:
+        raise ValueError(f"`reward` of tell must be a number of at most 1e75. Got {value!r}.")
+    return float(value)
+
+
+def place_of(asked: Asked, arm: int | str) -> int:
+    """Return the place of an arm among those that were on offer."""
+    names: Sequence[int | str] = range(len(asked.chances)) if asked.names is None else asked.names
+    if arm not in names:
+        raise ValueError(
+            f"`played` of tell must be an arm that was on offer, of {list(names)[:20]}. Got {arm!r}."
+        )
+    return names.index(arm)
