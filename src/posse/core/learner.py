@@ -280,6 +280,10 @@ class Learner:
     def cancel(self) -> None:
         """Give up the update under way; its rows wait for the next."""
         self._episode.cancel()
+        earlier, pending = self._episode.pending, self._pending
+        if earlier is not None:  # all rows that wait are in one place, so that a snapshot can go on from them
+            self._episode.pending = None
+            pending.resume(earlier.padded(pending.room) + pending.summary(pending.room), 0.0, pending.seen)
 
     def update(self) -> None:
         """Learn what all tasks share from all rows so far, now; if that fails, no row is lost."""
@@ -299,6 +303,10 @@ class Learner:
         if n_tasks > len(self._retired):  # else there are newcomers in the arrays already
             self._keep(self._first(self.n_tasks), self.policy.newcomer(self.state), n_tasks)
         return self._tasks.add(tasks)
+
+    def rename(self, task: int, name: str) -> None:
+        """Call a task, given by its number, by another name."""
+        self._tasks.rename(task, name)
 
     def retire(self, tasks: ArrayLike) -> None:
         """Stop deciding for tasks. What they taught stays, and their late rewards still count."""

@@ -363,15 +363,17 @@ class Agent:
         desk, engine = self._desk, self._engine
         with self._lock:
             number = engine.numbers.get(task)
-            if number is None or engine.learner is None:
+            if number is not None and engine.learner is not None:
+                desk.give_up_refit()
+                desk.record(happened.Erased(desk.now(), number))
+                for version in engine.versions:
+                    desk.journal.drop_version(version)
+                desk.journal.save_version(engine.live, engine.learner.state)
+                desk.acknowledge()
+                desk.snapshot(wait=True, alone=True)
+            # decisions without a task are left where a process was killed in the middle of this
+            if not desk.journal.erase(task, -1 if number is None else number) and number is None:
                 raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
-            desk.give_up_refit()
-            desk.journal.erase(task)
-            desk.record(happened.Erased(desk.now(), number))
-            for version in engine.versions:
-                desk.journal.drop_version(version)
-            desk.journal.save_version(engine.live, engine.learner.state)
-            desk.snapshot(alone=True)
         desk.acknowledge()
 
     def refit(self) -> None:
@@ -454,7 +456,7 @@ class Agent:
                 desk.journal.close()
                 return
             try:
-                desk.snapshot()
+                desk.snapshot(wait=True)
             finally:
                 desk.journal.close()
                 desk.broken = "the agent must be open. Got one that was closed."

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
+from posse.core.archive import in_a_line
 from posse.core.episode import Job
 from posse.core.model import Model
+from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.dice import Dice
-from posse.live.engine import Engine
+from posse.live.engine import Engine, EngineState, LostStateError
 from posse.live.guards import Guard
 from posse.live.ids import Ids
 from posse.live.journal import Journal, JournalError
@@ -19,6 +21,7 @@ from posse.live.offers import Offers
 from posse.live.records import Asked
 from posse.live.refits import Fitter
 from posse.live.settings import Settings
+from posse.live.starts import new_learner
 
 # So many decisions expire in one call at most, so that no call takes long.
 EXPIRE_AT_ONCE = 64
@@ -38,6 +41,8 @@ class Desk:
     seed : int, optional
     clock : callable
         Returns seconds since 1970.
+    snapshot_every : int
+        After so many events the journal is given a snapshot.
     """
 
     def __init__(
@@ -48,15 +53,39 @@ class Desk:
         model: Model | None,
         seed: int | None,
         clock: Callable[[], float],
+        snapshot_every: int = 2**62,
     ) -> None:
         self.settings, self.journal, self.fitter = settings, journal, fitter
         self.clock, self.seeded = clock, seed is not None
         self.lock = threading.RLock()
         self.dice = Dice(seed)
-        self.engine = Engine(settings, journal, self.dice.rng, model)
+        self.engine = Engine(settings, journal, self.dice.rng)
         self.guard, self.offers, self.ids = Guard(settings), Offers(settings.encoder), Ids()
         self.backwards = 0.0
         self.broken = ""
+        self._ended: tuple[int, Any, Beliefs | None, str] | None = None
+        self._every = snapshot_every
+        self._resume(model)
+        self._snapshot_at = self.engine.last + snapshot_every
+
+    def _resume(self, model: Model | None) -> None:
+        """Go on from the last snapshot and all events since, if there are any."""
+        saved = self.journal.load_state()
+        try:
+            self._replay(saved, model)
+        except LostStateError:  # an earlier version was gone back to: learn it anew, from the first event on
+            self.engine = Engine(self.settings, self.journal, self.dice.rng)
+            self._replay(None, model)
+        self.engine.remade.clear()
+
+    def _replay(self, saved: EngineState | None, model: Model | None) -> None:
+        engine = self.engine
+        if saved is not None:
+            engine.resume(saved)
+        elif model is not None:
+            engine.begin_with_model(model)
+        for number, event in self.journal.replay(engine.last):
+            engine.apply(event, number)
 
     def now(self) -> float:
         """Return the time; it stands still where the clock goes backwards."""
@@ -79,6 +108,8 @@ class Desk:
         for event in events:
             number += 1
             apply(event, number)
+        if number >= self._snapshot_at and self.engine.job is None:
+            self.snapshot()
 
     def acknowledge(self) -> None:
         """Wait until all that was recorded is as durable as was promised."""
@@ -115,6 +146,8 @@ class Desk:
         """Return the number of a task; one that was never seen joins."""
         number = self.engine.numbers.get(task)
         if number is None:
+            if self.engine.learner is None:
+                new_learner(self.settings.policy, dim, self.dice.rng)  # raises if there cannot be one
             self.record(happened.Joined(now, task, dim))
             number = self.engine.numbers[task]
         return number
@@ -123,6 +156,8 @@ class Desk:
         """Begin a refit if it is time for one."""
         engine = self.engine
         learner = engine.learner
+        if self._ended is not None:
+            self._end_refit(*self._ended)
         if engine.job is not None or learner is None or engine.frozen or self.settings.refits == "never":
             return
         if learner.due and learner.clock >= engine.not_before:
@@ -145,35 +180,44 @@ class Desk:
     def finished(self, job: Job, number: int, state: Any, reason: str) -> None:
         """Adopt the state that a refit led to, or take note of why it failed; called from any thread."""
         beliefs = None
-        if not reason:
-            policy: Any = self.settings.policy
-            beliefs = policy.beliefs(state)
+        try:
+            if not reason:
+                policy: Any = self.settings.policy
+                beliefs = policy.beliefs(state)
+                self.journal.save_version(number, state)
+        except Exception as error:  # what a policy may raise, or a full disk: the agent goes on without it
+            reason = in_a_line(error)
         with self.lock:
-            engine = self.engine
-            if engine.job is not job or self.broken:  # given up meanwhile
+            if self.engine.job is not job or self.broken:  # given up meanwhile
                 return
-            if reason or beliefs is None:
-                self.record(happened.Failed(self.now(), number, reason))
-                return
-            self.journal.save_version(number, state)
-            engine.prepared = (number, state, beliefs)
-            self.record(happened.Refitted(self.now(), number, engine.automatic))
-            self._forget_old_versions()
+            try:
+                self._end_refit(number, state, beliefs, reason)
+            except JournalError:  # tried again with the next reward
+                self._ended = (number, state, beliefs, reason)
+
+    def _end_refit(self, number: int, state: Any, beliefs: Beliefs | None, reason: str) -> None:
+        self._ended = None
+        if reason or beliefs is None:
+            self.record(happened.Failed(self.now(), number, reason))
+            return
+        self.engine.prepared = (number, state, beliefs)
+        self.record(happened.Refitted(self.now(), number, self.engine.automatic))
+        for old in sorted(self.engine.versions)[: -self.settings.keep]:
+            if old not in (0, self.engine.live):
+                self.journal.drop_version(old)
 
     def give_up_refit(self) -> None:
         """Cancel the refit under way, if there is one."""
         if self.engine.job is not None:
             self.record(happened.Failed(self.now(), self.engine.begun, "given up"))
+            self._ended = None
 
-    def snapshot(self, alone: bool = False) -> None:
-        """Save the state if the journal keeps any; alone: and forget all earlier ones."""
-
-    def _forget_old_versions(self) -> None:
-        engine = self.engine
-        numbers = sorted(engine.versions)
-        for number in numbers[: -self.settings.keep]:
-            if number not in (0, engine.live):
-                self.journal.drop_version(number)
+    def snapshot(self, *, wait: bool = False, alone: bool = False) -> None:
+        """Let the journal save the state, unless a refit is under way; alone: and forget earlier ones."""
+        if self.engine.job is None:
+            saved = self.journal.save_state(self.engine.state(), wait=wait, alone=alone)
+            if saved:
+                self._snapshot_at = self.engine.last + self._every
 
 
 def check_reward(value: Any) -> float:

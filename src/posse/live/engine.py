@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from posse.core.episode import Job, JobResult, anytime
+from posse.core.errors import PosseError
 from posse.core.learner import Learner
 from posse.core.learner_changes import erase, rebase
 from posse.core.learner_state import LearnerState
@@ -24,7 +25,7 @@ from posse.live.journal import Journal
 from posse.live.monitor import Monitor
 from posse.live.records import Asked, Reward, counted
 from posse.live.settings import Settings
-from posse.live.warm import warm_learner
+from posse.live.starts import UNUSED, new_learner, warm_learner
 
 COUNTS = ("decisions", "rewards", "late", "expired", "defaults")
 
@@ -76,6 +77,10 @@ register(Version, name="posse.live.Version")
 register(EngineState, name="posse.live.EngineState")
 
 
+class LostStateError(PosseError):
+    """A state that is needed was not kept or is damaged; it may be learned anew from all events."""
+
+
 class Engine:
     """A learner, the decisions that wait for rewards, versions and counts, moved by events.
 
@@ -86,16 +91,13 @@ class Engine:
         Where settled decisions and states of versions are found.
     rng : Generator
         That the learner draws from.
-    model : Model, optional
-        What the agent begins with.
     """
 
-    def __init__(
-        self, settings: Settings, journal: Journal, rng: np.random.Generator, model: Model | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, journal: Journal, rng: np.random.Generator) -> None:
         self.settings, self.journal, self.rng = settings, journal, rng
         self.learner: Learner | None = None
         self.numbers: dict[str, int] = {}
+        self.unused: deque[int] = deque()
         self.waiting: dict[str, Asked] = {}
         self.queue: deque[tuple[float, str]] = deque()
         self.counts = dict.fromkeys(COUNTS, 0)
@@ -107,6 +109,7 @@ class Engine:
         self.begun = 0
         self.not_before, self.at, self.last, self.failure = 0.0, 0.0, 0, ""
         self.prepared: tuple[int, Any, Beliefs] | None = None
+        self.remade: dict[int, Any] = {}
         self._moves: dict[type, Callable[[Any], None]] = {
             Asked: self._asked,
             happened.Told: self._told,
@@ -121,8 +124,10 @@ class Engine:
             happened.Forbade: self._forbade,
             happened.Erased: self._erased,
         }
-        if model is not None:
-            self._begin_with(warm_learner(settings.policy, model, rng), "model")
+
+    def begin_with_model(self, model: Model) -> None:
+        """Begin with what a log has taught."""
+        self._begin_with(warm_learner(self.settings.policy, model, self.rng), "model")
 
     def apply(self, event: happened.Event, number: int) -> None:
         """Let an event happen that has that number in the journal."""
@@ -145,17 +150,31 @@ class Engine:
 
     def _begin_with(self, learner: Learner, source: str) -> None:
         self.learner = learner
-        self.numbers = {name: number for number, name in enumerate(learner.names or ())}
+        self._number_tasks()
         self.versions[0] = Version(number=0, at=self.at, events=0, rows=learner.n_rows, source=source)
         self.journal.save_version(0, learner.state)
 
+    def _number_tasks(self) -> None:
+        """Find out which number each task has, and which numbers are free."""
+        assert self.learner is not None
+        gone = set(self.learner.retired.tolist())
+        for number, name in enumerate(self.learner.names or ()):
+            if name.startswith(UNUSED):
+                self.unused.append(number)
+            elif number not in gone:
+                self.numbers[name] = number
+
     def _joined(self, event: happened.Joined) -> None:
         if self.learner is None:
-            policy = self.settings.policy
-            first = Learner(policy, n_tasks=1, dim=event.dim, names=[event.task], seed=self.rng)
-            self._begin_with(first, "prior")
+            self._begin_with(new_learner(self.settings.policy, event.dim, self.rng), "prior")
+        learner = self.learner
+        assert learner is not None
+        if self.unused:
+            number = self.unused.popleft()
+            learner.rename(number, event.task)
+            self.numbers[event.task] = number
         else:
-            self.numbers[event.task] = int(self.learner.add([event.task])[0])
+            self.numbers[event.task] = int(learner.add([event.task])[0])
 
     def _asked(self, asked: Asked) -> None:
         self.waiting[asked.id] = asked
@@ -170,9 +189,7 @@ class Engine:
         assert asked is not None
         old = counted(asked, self.settings)
         before = old is not None and self._has_reward(asked)
-        if event.played >= 0:
-            assert asked.offered is not None
-            asked.played, asked.features = event.played, asked.offered[event.played]
+        asked.play(event.played)
         asked.rewards.append(Reward(event.at, event.event, event.value))
         wait = self.settings.reward_wait
         if wait is not None and event.at > asked.at + wait:
@@ -242,7 +259,9 @@ class Engine:
             _, state, beliefs = self.prepared
         else:  # in a replay; where the state was not kept it is learned anew
             state, beliefs = self.journal.load_version(event.number), None
-            state = job.run().state if state is None else state
+            if state is None:
+                state = self.remade[event.number] = job.run().state
+                self.journal.save_version(event.number, state)
         self.versions[event.number] = replace(self.versions[event.number], at=event.at)
         if event.adopted:
             learner.adopt(JobResult(state, job.key), beliefs)
@@ -262,9 +281,9 @@ class Engine:
 
     def _turned(self, event: happened.Turned) -> None:
         assert self.learner is not None
-        state = self.journal.load_version(event.number)
+        state = self.remade.get(event.number) or self.journal.load_version(event.number)
         if state is None:
-            raise ValueError(f"the state of version {event.number} must have been kept. Got none.")
+            raise LostStateError(f"the state of version {event.number} must be kept. Got none.")
         rebase(self.learner, state)
         self.live, self.automatic = event.number, event.automatic
 
@@ -314,8 +333,7 @@ class Engine:
         """Go on from what `state` returned; the journal knows the decisions that wait."""
         if saved.learner is not None:
             self.learner = Learner.restore(saved.learner, seed=self.rng)
-            names, retired = self.learner.names or (), set(self.learner.retired.tolist())
-            self.numbers = {name: place for place, name in enumerate(names) if place not in retired}
+            self._number_tasks()
             if saved.frozen:
                 self.learner.prompt = False
         self.counts, self.monitor = dict(saved.counts), saved.monitor

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from posse.core.errors import PosseError
 from posse.live.events import Event
 from posse.live.records import Asked
+
+if TYPE_CHECKING:
+    from posse.live.engine import EngineState
 
 # An agent without a file knows so many decisions that wait for nothing any more.
 REMEMBERED = 20_000
@@ -42,8 +45,14 @@ class Journal(Protocol):
     def drop_version(self, number: int) -> None:
         """Forget the state of a version."""
 
-    def erase(self, task: str) -> None:
-        """Forget all decisions of a task and their rewards."""
+    def save_state(self, state: EngineState, *, wait: bool = False, alone: bool = False) -> bool:
+        """Save a snapshot, unless one is being written; alone: and forget all others."""
+
+    def load_state(self) -> EngineState | None:
+        """Return the last snapshot; None if there is none."""
+
+    def erase(self, task: str, number: int) -> int:
+        """Forget all decisions of a task and their rewards; return how many there were."""
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through all events after a number, in order."""
@@ -96,10 +105,19 @@ class MemoryJournal:
         """Forget the state of a version."""
         self._versions.pop(number, None)
 
-    def erase(self, task: str) -> None:
-        """Forget the decisions of a task."""
-        for id in [id for id, asked in self._settled.items() if asked.task == task]:
+    def save_state(self, state: EngineState, *, wait: bool = False, alone: bool = False) -> bool:
+        """Save nothing: there is no file."""
+        return True
+
+    def load_state(self) -> None:
+        """Return None: there is no file."""
+
+    def erase(self, task: str, number: int) -> int:
+        """Forget the decisions of a task; return how many there were."""
+        own = [id for id, asked in self._settled.items() if asked.task == task]
+        for id in own:
             del self._settled[id]
+        return len(own)
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through nothing: no event is kept."""

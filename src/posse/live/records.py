@@ -136,6 +136,12 @@ class Asked:
             self.id, arm, self.task, float(self.chances[self.arm]), self.chances.copy(), self.version
         )
 
+    def play(self, place: int) -> None:
+        """Take note of the arm that was played, by its place; DECIDED outside shadow mode."""
+        if place >= 0:
+            assert self.offered is not None
+            self.played, self.features = place, self.offered[place]
+
     def told(self, event: str) -> Reward | None:
         """Return the reward of that name, None if there is none."""
         return next((reward for reward in self.rewards if reward.event == event), None)

@@ -145,4 +145,8 @@ def read_status(path: str | os.PathLike[str]) -> Status:
     """
     from posse.live.files import read_desk
 
-    return status_of(read_desk(path))
+    desk = read_desk(path)
+    try:
+        return status_of(desk)
+    finally:
+        desk.journal.close()

@@ -1,4 +1,4 @@
-"""A learner that begins with what a log has taught."""
+"""What an agent begins with: nothing, or what a log has taught."""
 
 from __future__ import annotations
 
@@ -12,6 +12,25 @@ from posse.core.learner import Learner
 from posse.core.learner_state import LearnerState
 from posse.core.model import Model
 from posse.core.protocols import DecidesRows, Policy
+
+# Tasks that nobody has asked for yet, for policies that need several to begin with.
+UNUSED = "(unused "
+
+
+def new_learner(policy: Policy, dim: int, rng: np.random.Generator) -> Learner:
+    """Return a learner of as few tasks as the policy can do with, none of which has a name of its own yet.
+
+    A policy that was told the rank of its tasks' parameters needs as many tasks as that.
+    """
+    n_tasks = 1
+    while True:
+        try:
+            names = [f"{UNUSED}{number})" for number in range(n_tasks)]
+            return Learner(policy, n_tasks=n_tasks, dim=dim, names=names, seed=rng)
+        except ValueError:
+            if n_tasks > dim:
+                raise
+            n_tasks += 1
 
 
 def warm_learner(policy: Policy, model: Model, rng: np.random.Generator) -> Learner:
