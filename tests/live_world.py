@@ -60,8 +60,8 @@ def naive(
         rows.append((tasks.index(task), x, value))
     if not rows:
         return GramStatistics.zeros(len(tasks), D)
-    number, x, y = zip(*rows, strict=True)
-    return GramStatistics.from_rows(number, x, y, len(tasks))
+    numbers, features, values = zip(*rows, strict=True)
+    return GramStatistics.from_rows(numbers, features, values, len(tasks))
 
 
 def arms(rng: np.random.Generator) -> Array:

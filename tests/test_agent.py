@@ -1,4 +1,4 @@
-"""Agents in memory: decisions and rewards as they come, against a second world that sees all of them at once."""
+"""Agents in memory: decisions and rewards as they come, against a world that sees all of them at once."""
 
 from __future__ import annotations
 

@@ -149,8 +149,7 @@ def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path, durability: str)
     for seed in range(3):
         child = run_child(path, durability, seed)
         assert child.stdout is not None
-        for _ in range(int(rng.integers(20, 200))):
-            lines.append(child.stdout.readline())
+        lines += [child.stdout.readline() for _ in range(int(rng.integers(20, 200)))]
         child.kill()
         rest, _ = child.communicate()
         lines += rest.splitlines(keepends=True)

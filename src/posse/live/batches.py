@@ -20,7 +20,7 @@ from posse.numerics.checks import Array
 def ask_many(
     desk: Desk,
     tasks: Sequence[str],
-    arms: Sequence[Any],
+    arms: Sequence[Any] | Array,
     contexts: Sequence[Mapping[str, Any] | None] | None,
     ids: Sequence[str] | None,
 ) -> list[Decision]:
@@ -74,7 +74,7 @@ def ask_many(
 
 def _read(
     desk: Desk,
-    arms: Sequence[Any],
+    arms: Sequence[Any] | Array,
     contexts: Sequence[Mapping[str, Any] | None] | None,
     n_rows: int,
 ) -> tuple[list[Offer], Array | None]:
@@ -164,7 +164,7 @@ def tell_many(
         before = told.setdefault((found.id, found.event), found)
         if before.value != found.value:
             raise ValueError(
-                f"`reward` of decision {found.id!r} must be {before.value}, as told before. Got {found.value}."
+                f"`reward` of {found.id!r} must be {before.value}, as told before. Got {found.value}."
             )
     if told:
         desk.record(*told.values())

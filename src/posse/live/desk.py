@@ -123,13 +123,12 @@ class Desk:
     def expire(self, now: float, most: int = EXPIRE_AT_ONCE) -> None:
         """Let decisions expire whose rewards nobody waits for any more."""
         engine = self.engine
-        queue, waiting, due = engine.queue, engine.waiting, []
+        queue, waiting = engine.queue, engine.waiting
+        due: list[str] = []
         while queue and queue[0][0] < now and len(due) < most:
-            deadline, id = queue[0]
-            asked = waiting.get(id)
-            if asked is not None:
+            _, id = queue.popleft()
+            if id in waiting:
                 due.append(id)
-            queue.popleft()
         if due:
             try:
                 self.record(happened.Expired(now, tuple(due)))
@@ -222,7 +221,7 @@ class Desk:
 
 def check_reward(value: Any) -> float:
     """Return a reward as a float, or say what was found."""
-    if not isinstance(value, Real) or not -1e75 <= value <= 1e75:
+    if not isinstance(value, Real) or not -1e75 <= float(value) <= 1e75:
         raise ValueError(f"`reward` of tell must be a number of at most 1e75. Got {value!r}.")
     return float(value)
 

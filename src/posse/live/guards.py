@@ -145,16 +145,15 @@ def mixed(choice: Choice, floors: Array | float, rng: np.random.Generator) -> tu
     """
     arm, chances = choice
     n_rows, n_arms = chances.shape
+    if isinstance(floors, float) and floors == 0.0:
+        return arm, chances
+    at = np.asarray(rng.random(n_rows))
     if isinstance(floors, float):
-        if floors == 0.0:
-            return arm, chances
-        total, at = n_arms * floors, rng.random(n_rows)
-        other = np.minimum((at / floors).astype(np.intp), n_arms - 1)
+        total, other = n_arms * floors, np.minimum((at / floors).astype(np.intp), n_arms - 1)
     else:
-        total, at = float(floors.sum()), rng.random(n_rows)
-        ends = np.cumsum(floors)
+        total = float(floors.sum())
         last = int(np.flatnonzero(floors)[-1]) if total else 0
-        other = np.minimum(np.searchsorted(ends, at, side="right"), last)
+        other = np.minimum(np.searchsorted(np.cumsum(floors), at, side="right"), last)
     return np.where(at < total, other, arm), floors + (1.0 - total) * chances
 
 

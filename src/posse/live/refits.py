@@ -81,7 +81,10 @@ class BackgroundFitter:
     def _ask(self) -> tuple[Any, str]:
         """Return what the process answers to the job in the folder."""
         process = self._process
-        if process is None or process.poll() is not None:
+        if process is not None and process.poll() is not None:
+            process.communicate()  # so that its pipes are closed
+            process = None
+        if process is None:
             process = self._process = _start()
         assert process.stdin is not None
         assert process.stdout is not None

@@ -84,4 +84,6 @@ def event_of(table: str, row: tuple[Any, ...]) -> Event:
     if table == "shown":
         return Shown(row[2], row[1])
     values = [tuple(value) if isinstance(value, list) else value for value in json.loads(row[2])]
-    return OTHERS[row[1]](*values)
+    kind: Any = OTHERS[row[1]]
+    event: Event = kind(*values)
+    return event

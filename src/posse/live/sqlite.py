@@ -100,7 +100,7 @@ class SqliteJournal:
             raise JournalError(f"{str(self.path)!r} must be a journal of posse. Got a SQLite file of others.")
         elif number > FORMAT:
             raise JournalError(
-                f"{str(self.path)!r} must be of format {FORMAT} or earlier. Got {number}: a later posse made it."
+                f"{str(self.path)!r} must be of format {FORMAT} at most. Got {number}: a later posse made it."
             )
 
     def _plainly(self) -> _Plainly:

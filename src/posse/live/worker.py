@@ -1,7 +1,7 @@
 """The process that makes refits beside an agent: reads jobs from files, writes states to files.
 
-It is started as `python -m posse.live.worker`, reads a line of JSON for every job, and answers with one. It ends
-when its input does, so that it does not outlive the agent.
+It is started as `python -m posse.live.worker`, reads a line of JSON for every job, and answers with one. It
+ends when its input does, so that it does not outlive the agent.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from posse.live.states import MOST_BYTES
 
 
 def serve(requests: IO[str], answers: IO[str]) -> None:
-    """Make a refit for every line of requests, `{"job": path, "state": path}`, and answer why it failed.
+    r"""Make a refit for every line of requests, `{"job": path, "state": path}`, and answer why it failed.
 
     Examples
     --------
     >>> from io import StringIO
     >>> answers = StringIO()
-    >>> serve(StringIO('{"job": "nowhere.posse", "state": "state.posse"}\\n'), answers)
+    >>> serve(StringIO('{"job": "nowhere.posse", "state": "state.posse"}\n'), answers)
     >>> answers.getvalue()
-    '{"failed": "FileNotFoundError: [Errno 2] No such file or directory: \\'nowhere.posse\\'"}\\n'
+    '{"failed": "FileNotFoundError: [Errno 2] No such file or directory: \'nowhere.posse\'"}\n'
     """
     for line in requests:
         request = json.loads(line)
