@@ -56,4 +56,4 @@ def test_alarms_and_bad_files_have_exit_codes_of_their_own(tmp_path: Path) -> No
     code, _, err = run("status", tmp_path / "nowhere.db")
     assert (code, "no such file" in err) == (1, True)
     code, _, err = run("log", "import", path, tmp_path / "x.parquet")
-    assert (code, "must be one of export" in err) == (2, True)
+    assert (code, "Known are export" in err) == (2, True)

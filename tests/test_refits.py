@@ -31,8 +31,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 def feed(agent: Agent, start: int, n: int) -> None:
     for number in range(start, start + n):
         rng = np.random.default_rng(number)
-        agent.ask(TASKS[number % 3], arms(rng), id=str(number))
-        agent._desk.engine.waiting[str(number)].features = arms(rng)[0]
+        agent.ask(TASKS[number % 3], arms(rng)[:1], id=str(number))  # one arm: all agents learn from it
         agent.tell(str(number), float(rng.standard_normal()))
 
 
