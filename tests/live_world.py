@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from posse import GramStatistics
-from posse.live import Agent
 from posse.numerics.checks import Array
 
 D, K, TASKS = 3, 4, ("a", "b", "c")
@@ -28,14 +27,6 @@ class Story:
 
     asked: dict[str, tuple[float, str, Array]] = field(default_factory=dict)
     rewards: list[tuple[str, str, float, float]] = field(default_factory=list)
-
-
-def statistics_of(agent: Agent) -> GramStatistics:
-    """All that an agent has counted, whether or not a refit has seen it."""
-    saved = agent._desk.engine.state().learner
-    assert saved is not None
-    total: GramStatistics = saved.state.statistics.padded(len(saved.seen)) + saved.pending
-    return total
 
 
 def naive(
@@ -71,23 +62,3 @@ def arms(rng: np.random.Generator) -> Array:
 def assert_same(one: Any, other: Any, tolerance: float = 1e-9) -> None:
     for name in ("gram", "moment", "square", "count"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=tolerance, rtol=tolerance)
-
-
-def same_state(one: Agent, other: Agent) -> None:
-    """Agents whose beliefs, statistics, counts and watches are equal, bit by bit."""
-    first, second = one._desk.engine.state(), other._desk.engine.state()
-    assert first.counts == second.counts
-    assert first.waiting.tobytes() == second.waiting.tobytes()
-    assert (first.live, first.frozen, first.forbidden) == (second.live, second.frozen, second.forbidden)
-    for name in ("excess", "variance", "moving", "lift_counts", "lift_totals", "shadow"):
-        assert getattr(first.monitor, name).tobytes() == getattr(second.monitor, name).tobytes(), name
-    left, right = first.learner, second.learner
-    assert left is not None
-    assert right is not None
-    assert left.names == right.names
-    for name in ("theta", "root", "deviation", "seen", "retired"):
-        assert getattr(left, name).tobytes() == getattr(right, name).tobytes(), name
-    for part in ("gram", "moment", "square", "count"):
-        assert getattr(left.pending, part).tobytes() == getattr(right.pending, part).tobytes(), part
-        ours, theirs = left.state.statistics, right.state.statistics
-        assert getattr(ours, part).tobytes() == getattr(theirs, part).tobytes(), part

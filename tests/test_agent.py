@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proofs.live_checks import same_state, statistics_of
 
-from live_world import TASKS, Clock, Story, arms, assert_same, naive, same_state, statistics_of
+from live_world import TASKS, Clock, Story, arms, assert_same, naive
 from posse import Encoder, Fading, Random, SharedThompson, SharedUCB
 from posse.core.columns import CategoryColumn, NumberColumn
 from posse.live import Agent

@@ -8,20 +8,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from proofs.live_checks import check_after_death, crash, run_child, same_state, statistics_of
 
-from live_world import TASKS, Clock, arms, assert_same, same_state, statistics_of
+from live_world import TASKS, Clock, arms, assert_same
 from posse import Encoder, FactorPrior, GramStatistics, IndependentThompson, Model, SharedThompson
 from posse.core.account import Account
 from posse.live import Agent, read_status
 from posse.live.journal import JournalError
 from posse.live.sqlite import SqliteJournal
-
-CHILD = Path(__file__).with_name("live_child.py")
 
 
 def live(agent: Agent, rng: np.random.Generator, clock: Clock, n: int) -> None:
@@ -61,16 +59,6 @@ def opened(path: Path, clock: Clock, every: int = 10**9) -> Agent:
     )
 
 
-def crash(agent: Agent) -> None:
-    """Leave the file as a killed process would."""
-    journal = agent._desk.journal
-    assert isinstance(journal, SqliteJournal)
-    journal.states.wait()
-    journal._db.close()
-    assert journal._lock is not None
-    journal._lock.release()
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("every", [25, 10**9])
 def test_an_agent_that_stopped_goes_on_bit_by_bit_as_one_that_never_did(
@@ -99,45 +87,6 @@ def test_an_agent_that_stopped_goes_on_bit_by_bit_as_one_that_never_did(
     same_state(whole, again)
     again.close()
     whole.close()
-
-
-def run_child(path: Path, durability: str, seed: int, fault: str = "") -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "OMP_NUM_THREADS": "1",
-    }
-    return subprocess.Popen(
-        [sys.executable, str(CHILD), str(path), durability, str(seed), *([fault] if fault else [])],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def check_after_death(path: Path, lines: list[str]) -> None:
-    """No acknowledged decision or reward is lost, none is doubled, and states are those of a replay."""
-    agent = Agent.open(path, refits="inline", clock=time.time)
-    for line in lines:
-        if line.startswith("asked") and line.endswith("\n"):
-            assert agent._desk.engine.find(line.split()[1]) is not None, line
-        if line.startswith("told") and line.endswith("\n"):
-            _, id, reward = line.split()
-            found = agent._desk.engine.find(id)
-            assert found is not None
-            assert [told.value for told in found.rewards] == [float(reward)]
-    total = statistics_of(agent)
-    status = agent.status()
-    assert total.count.sum() == status.rewards + status.defaults
-    crash(agent)
-    shutil.copytree(path.parent, path.parent.with_name(path.parent.name + "-copy"), dirs_exist_ok=True)
-    copy = path.parent.with_name(path.parent.name + "-copy") / path.name
-    shutil.rmtree(copy.with_name(copy.name + "-states"))
-    replayed, agent = Agent.open(copy, refits="inline"), Agent.open(path, refits="inline")
-    same_state(replayed, agent)
-    crash(replayed)
-    agent.close()
-    shutil.rmtree(copy.parent)
 
 
 @pytest.mark.slow

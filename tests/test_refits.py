@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from proofs.live_checks import crash, same_state, statistics_of
 
-from live_world import TASKS, arms, assert_same, same_state, statistics_of
+from live_world import TASKS, arms, assert_same
 from posse import GramStatistics, LearningPolicy, Ridge, SharedThompson, Thompson
 from posse.core.estimate import Estimate
 from posse.live import Agent
 from posse.live.refits import BackgroundFitter
-from test_journal import crash
 
 PATIENCE = 60.0
 

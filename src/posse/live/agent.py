@@ -14,11 +14,11 @@ from posse.core.protocols import Policy
 from posse.live import events as happened
 from posse.live.batches import ask_many, tell_many
 from posse.live.controls import Controls
-from posse.live.desk import Desk, check_reward, place_of
+from posse.live.desk import Desk, check_played, check_reward
 from posse.live.files import open_desk
 from posse.live.ids import check_text
 from posse.live.journal import MemoryJournal
-from posse.live.records import DECIDED, UNKNOWN, Asked, Decision
+from posse.live.records import Decision
 from posse.live.refits import fitter_of
 from posse.live.settings import Settings
 from posse.numerics.checks import Array
@@ -197,22 +197,7 @@ class Agent(Controls):
                 engine.forbidden.get(task),
                 desk.dice.rng,
             )
-            settings = desk.settings
-            asked = Asked(
-                id,
-                now,
-                task,
-                chosen.arm,
-                offer.names,
-                chosen.chances,
-                offer.features[chosen.arm].copy(),
-                offer.features.copy() if settings.keeps_offers else None,
-                engine.live,
-                shown,
-                chosen.unit,
-                chosen.control,
-                UNKNOWN if settings.mode == "shadow" else DECIDED,
-            )
+            asked = desk.asked(id, now, task, offer, chosen, shown)
             desk.record(asked)
         desk.acknowledge()
         return asked.decision
@@ -261,13 +246,7 @@ class Agent(Controls):
             raise ValueError(f"`id` of tell must be that of a decision. Got {id!r}, which is unknown.")
         if event is not None:
             check_text("`event` of tell", event)
-        shadow = asked.played != DECIDED
-        if shadow == (played is None):
-            wanted = "say which arm was played in shadow mode" if shadow else "be None outside shadow mode"
-            raise ValueError(f"`played` of tell must {wanted}. Got {played!r}.")
-        place = DECIDED if played is None else place_of(asked, played)
-        if asked.played >= 0 and asked.played != place:
-            raise ValueError(f"`played` of tell must be {asked.played}, as told before. Got {place}.")
+        place = check_played(asked, played)
         before = asked.told(event or "")
         if before is None:
             return happened.Told(id, event or "", now if at is None else float(at), value, place)

@@ -13,7 +13,7 @@ from posse.live.events import Told
 from posse.live.guards import BUCKETS, Chosen, bucket_of, floors_of, mixed
 from posse.live.ids import check_text
 from posse.live.offers import Offer
-from posse.live.records import DECIDED, UNKNOWN, Asked, Decision
+from posse.live.records import Asked, Decision
 from posse.numerics.checks import Array
 
 
@@ -30,18 +30,14 @@ def ask_many(
     learner; all others one after the other.
     """
     n_rows = len(tasks)
-    for name, given in (("arms", arms), ("contexts", contexts), ("ids", ids)):
-        if given is not None and len(given) != n_rows:
-            raise ValueError(
-                f"`{name}` of ask_many must be one for each of {n_rows} tasks. Got {len(given)}."
-            )
+    check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
     now = desk.now()
     desk.expire(now)
-    engine = desk.engine
-    known = {} if ids is None else _known(desk, ids)
+    named = [desk.ids.next(now) for _ in tasks] if ids is None else list(ids)
+    known = {} if ids is None else _known(desk, named)
     offers, whole = _read(desk, arms, contexts, n_rows)
     numbers = [desk.number_of(check_text("`task`", task), offers[0].features.shape[1], now) for task in tasks]
-    new = [row for row in range(n_rows) if ids is None or ids[row] not in known]
+    new = [row for row in range(n_rows) if named[row] not in known]
     chosen = _choose(
         desk,
         [tasks[row] for row in new],
@@ -51,25 +47,17 @@ def ask_many(
     )
     made: dict[int, Asked] = {}
     for row, choice in zip(new, chosen, strict=True):
-        offer, shadow = offers[row], desk.settings.mode == "shadow"
-        made[row] = Asked(
-            desk.ids.next(now) if ids is None else ids[row],
-            now,
-            tasks[row],
-            choice.arm,
-            offer.names,
-            choice.chances,
-            offer.features[choice.arm].copy(),
-            offer.features.copy() if desk.settings.keeps_offers else None,
-            engine.live,
-            True,
-            choice.unit,
-            choice.control,
-            UNKNOWN if shadow else DECIDED,
-        )
+        made[row] = desk.asked(named[row], now, tasks[row], offers[row], choice, True)
     if made:
         desk.record(*made.values())
-    return [(made[row] if row in made else known[_id(ids, row)]).decision for row in range(n_rows)]
+    return [(made[row] if row in made else known[named[row]]).decision for row in range(n_rows)]
+
+
+def check_lengths(owner: str, n_rows: int, **given: Sequence[Any] | Array | None) -> None:
+    """Raise if an argument of a batch is not of its length."""
+    for name, values in given.items():
+        if values is not None and len(values) != n_rows:
+            raise ValueError(f"`{name}` of {owner} must be one for each of {n_rows} rows. Got {len(values)}.")
 
 
 def _read(
@@ -91,11 +79,6 @@ def _read(
         dim = offer.features.shape[1]
         offers.append(offer)
     return offers, None
-
-
-def _id(ids: Sequence[str] | None, row: int) -> str:
-    assert ids is not None
-    return ids[row]
 
 
 def _known(desk: Desk, ids: Sequence[str]) -> dict[str, Asked]:
@@ -151,9 +134,7 @@ def tell_many(
 ) -> None:
     """Tell many rewards; `Agent.tell_many` says what each argument is."""
     n_rows = len(ids)
-    for name, given in (("rewards", rewards), ("events", events), ("ats", ats)):
-        if given is not None and len(given) != n_rows:
-            raise ValueError(f"`{name}` of tell_many must be one for each of {n_rows} ids. Got {len(given)}.")
+    check_lengths("tell_many", n_rows, rewards=rewards, events=events, ats=ats)
     now = desk.now()
     told: dict[tuple[str, str], Told] = {}
     for row in range(n_rows):

@@ -14,11 +14,11 @@ from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.dice import Dice
 from posse.live.engine import Engine, EngineState, LostStateError
-from posse.live.guards import Guard
+from posse.live.guards import Chosen, Guard
 from posse.live.ids import Ids
 from posse.live.journal import Journal, JournalError
-from posse.live.offers import Offers
-from posse.live.records import Asked
+from posse.live.offers import Offer, Offers
+from posse.live.records import DECIDED, UNKNOWN, Asked
 from posse.live.refits import Fitter
 from posse.live.settings import Settings
 from posse.live.starts import new_learner
@@ -151,6 +151,24 @@ class Desk:
             number = self.engine.numbers[task]
         return number
 
+    def asked(self, id: str, now: float, task: str, offer: Offer, chosen: Chosen, shown: bool) -> Asked:
+        """Return a choice as a decision, with all that is to be kept of it."""
+        return Asked(
+            id,
+            now,
+            task,
+            chosen.arm,
+            offer.names,
+            chosen.chances,
+            offer.features[chosen.arm].copy(),
+            offer.features.copy() if self.settings.keeps_offers else None,
+            self.engine.live,
+            shown,
+            chosen.unit,
+            chosen.control,
+            UNKNOWN if self.settings.mode == "shadow" else DECIDED,
+        )
+
     def refit_if_due(self) -> None:
         """Begin a refit if it is time for one."""
         engine = self.engine
@@ -226,11 +244,18 @@ def check_reward(value: Any) -> float:
     return float(value)
 
 
-def place_of(asked: Asked, arm: int | str) -> int:
-    """Return the place of an arm among those that were on offer."""
+def check_played(asked: Asked, played: int | str | None) -> int:
+    """Return the place of the arm that was played among those on offer; DECIDED outside shadow mode."""
+    shadow = asked.played != DECIDED
+    if shadow == (played is None):
+        wanted = "say which arm was played in shadow mode" if shadow else "be None outside shadow mode"
+        raise ValueError(f"`played` of tell must {wanted}. Got {played!r}.")
+    if played is None:
+        return DECIDED
     names: Sequence[int | str] = range(len(asked.chances)) if asked.names is None else asked.names
-    if arm not in names:
-        raise ValueError(
-            f"`played` of tell must be an arm that was on offer, of {list(names)[:20]}. Got {arm!r}."
-        )
-    return names.index(arm)
+    if played not in names:
+        raise ValueError(f"`played` of tell must be an arm that was on offer. Got {played!r}.")
+    place = names.index(played)
+    if asked.played >= 0 and asked.played != place:
+        raise ValueError(f"`played` of tell must be {names[asked.played]!r}, as told before. Got {played!r}.")
+    return place

@@ -23,7 +23,7 @@ from posse.core.shipped import register
 from posse.live import events as happened
 from posse.live.journal import Journal
 from posse.live.monitor import Monitor
-from posse.live.records import Asked, Reward, counted
+from posse.live.records import Asked, Reward, counted, in_time
 from posse.live.settings import Settings
 from posse.live.starts import UNUSED, new_learner, warm_learner
 
@@ -199,8 +199,7 @@ class Engine:
             self._settle(asked)
 
     def _has_reward(self, asked: Asked) -> bool:
-        wait = self.settings.reward_wait
-        return any(wait is None or reward.at <= asked.at + wait for reward in asked.rewards)
+        return bool(in_time(asked, self.settings.reward_wait))
 
     def _count(self, asked: Asked, old: float | None, before: bool) -> None:
         """Learn what has changed since a decision counted as `old`, told by its rewards or not."""

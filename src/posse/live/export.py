@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from posse.core.extras import extra
 from posse.core.files import write_atomically
@@ -58,28 +60,42 @@ def columns_of(group: list[Asked], settings: Settings) -> dict[str, Any]:
     with extra("logs"):
         import pyarrow as pa
 
-    def column(kind: Any, values: Iterator[Any]) -> Any:
-        return pa.array(list(values), type=kind)
-
     text, number = pa.string(), pa.float64()
-    found = {
-        "id": column(text, (asked.id for asked in group)),
-        "time": column(number, (asked.at for asked in group)),
-        "task": column(text, (asked.task for asked in group)),
-        "arm": column(text, (arm_of(asked) for asked in group)),
-        "reward": column(number, (counted(asked, settings) for asked in group)),
-        "propensity": column(number, (float(asked.chances[asked.arm]) for asked in group)),
-        "propensities": column(pa.list_(number), (asked.chances.tolist() for asked in group)),
-        "arms": column(pa.list_(text), (names_of(asked) for asked in group)),
-        "version": column(pa.int64(), (asked.version for asked in group)),
-        "control": column(pa.bool_(), (asked.control for asked in group)),
+    kinds = {
+        "id": text,
+        "time": number,
+        "task": text,
+        "arm": text,
+        "reward": number,
+        "propensity": number,
+        "propensities": pa.list_(number),
+        "arms": pa.list_(text),
+        "version": pa.int64(),
+        "control": pa.bool_(),
     }
-    n_features = len(group[0].features) if group else 0
-    named = settings.encoder.features if settings.encoder is not None else None
-    for place in range(n_features):
-        name = f"x{place}" if named is None else named[place]
-        found[name] = column(number, (float(asked.features[place]) for asked in group))
+    rows = [row_of(asked, settings) for asked in group]
+    found = {name: pa.array([row[name] for row in rows], type=kind) for name, kind in kinds.items()}
+    features = np.array([asked.features for asked in group])
+    named = None if settings.encoder is None else settings.encoder.features
+    for place in range(features.shape[1] if group else 0):
+        found[f"x{place}" if named is None else named[place]] = pa.array(features[:, place])
     return found
+
+
+def row_of(asked: Asked, settings: Settings) -> dict[str, Any]:
+    """Return a decision as a row of the table, but for its features."""
+    return {
+        "id": asked.id,
+        "time": asked.at,
+        "task": asked.task,
+        "arm": arm_of(asked),
+        "reward": counted(asked, settings),
+        "propensity": float(asked.chances[asked.arm]),
+        "propensities": asked.chances.tolist(),
+        "arms": names_of(asked),
+        "version": asked.version,
+        "control": asked.control,
+    }
 
 
 def names_of(asked: Asked) -> list[str]:

@@ -163,17 +163,19 @@ def counted(asked: Asked, settings: Settings) -> float | None:
     """
     if not asked.shown or asked.played == UNKNOWN:
         return None
-    wait = settings.reward_wait
-    rewards = asked.rewards
-    if wait is not None:
-        rewards = [reward for reward in rewards if reward.at <= asked.at + wait]
+    rewards = in_time(asked, settings.reward_wait)
     if not rewards:
         return settings.default_reward if asked.expired else None
     if settings.at_the_end and not asked.expired:
         return None
-    if len(rewards) == 1:
-        return rewards[0].value
     if settings.rewards == "sum":
         return math.fsum(reward.value for reward in rewards)
     choose = min if settings.rewards == "first" else max
     return choose(rewards)[2]
+
+
+def in_time(asked: Asked, wait: float | None) -> list[Reward]:
+    """Return the rewards of a decision that came about within so many seconds, None being for ever."""
+    if wait is None:
+        return asked.rewards
+    return [reward for reward in asked.rewards if reward.at <= asked.at + wait]

@@ -9,7 +9,6 @@ import ctypes
 import platform
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -42,10 +41,10 @@ def fail_syncs() -> None:
 
 
 def main(path: str, durability: str, seed: int, fault: str) -> None:
+    """Ask and tell until something fails or the process is killed; FAULT "sync" lets syncs fail soon."""
     rng = np.random.default_rng(seed)
     agent = Agent.open(path, durability=durability, refits="inline", snapshot_every=50, reward_wait=1.0)
     start = agent.status().decisions
-    stop = Path(path).with_name("stop")
     for n in range(start, start + 1_000_000):
         try:
             if fault == "sync" and n == start + 20:
@@ -60,10 +59,7 @@ def main(path: str, durability: str, seed: int, fault: str) -> None:
         except JournalError as error:
             print("error", error, flush=True)
             return
-        if stop.exists():
-            agent.close()
-            return
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] if len(sys.argv) > 4 else "")
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
