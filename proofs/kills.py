@@ -1,4 +1,4 @@
-"""A process with an agent is killed at random moments: nothing acknowledged is lost, and nothing is doubled."""
+"""A process with an agent is killed at random moments: nothing acknowledged is lost, nothing is doubled."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def kill(path: Path, durability: str, seed: int, rng: np.random.Generator) -> li
 def prove(n_kills: int = 1000, lives: int = 25) -> dict[str, Any]:
     """Kill processes, several on the file that others left; each file is checked after its last one.
 
-    A check opens the file, finds every decision and reward that was acknowledged, once, and compares the state
-    bit by bit with a replay of the journal from its first event.
+    A check opens the file, finds every decision and reward that was acknowledged, once, and compares the
+    state bit by bit with a replay of the journal from its first event.
     """
     rng = np.random.default_rng(0)
     told = asked = 0

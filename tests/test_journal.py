@@ -228,6 +228,19 @@ def test_a_damaged_state_is_made_anew_from_the_journal(tmp_path: Path) -> None:
     again.close()
 
 
+def test_strings_of_numpy_are_strings(tmp_path: Path) -> None:
+    path, names = tmp_path / "agent.db", np.array(["shop", "red", "blue", "first", "sale"])
+    agent = Agent.open(path, refits="never", seed=0)
+    agent.ask(names[0], {names[1]: [1.0], names[2]: [2.0]}, id=names[3])
+    agent.tell(names[3], 1.0, names[4])
+    agent.ask_many(list(names[:1]), [{names[1]: [1.0]}], ids=list(names[1:2]))
+    agent.close()
+    again = Agent.open(path, seed=0)
+    assert list((tmp_path / "agent.db-states").glob("snapshot-*"))
+    same_state(agent, again)
+    again.close()
+
+
 def test_settings_that_say_what_was_learned_must_stay_and_others_may_change(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     Agent.open(path, SharedThompson(rank=2), reward_wait=60.0, refits="never").close()

@@ -179,9 +179,12 @@ class Agent(Controls):
             if id is None:
                 id = desk.ids.next(now)
             else:
-                known = desk.known(check_text("`id` of ask", id))
+                id = check_text("`id` of ask", id)
+                known = desk.known(id)
                 if known is not None:
                     return known.decision
+            if type(task) is not str:
+                task = check_text("`task` of ask", task)
             number = engine.numbers.get(task)
             offer = desk.offers.read(arms, context, None if engine.learner is None else engine.learner.dim)
             if number is None:
@@ -245,11 +248,11 @@ class Agent(Controls):
         if asked is None:
             raise ValueError(f"`id` of tell must be that of a decision. Got {id!r}, which is unknown.")
         if event is not None:
-            check_text("`event` of tell", event)
+            event = check_text("`event` of tell", event)
         place = check_played(asked, played)
         before = asked.told(event or "")
         if before is None:
-            return happened.Told(id, event or "", now if at is None else float(at), value, place)
+            return happened.Told(asked.id, event or "", now if at is None else float(at), value, place)
         if before.value != value:
             which = "" if event is None else f" for event {event!r}"
             raise ValueError(

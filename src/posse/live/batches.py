@@ -33,10 +33,14 @@ def ask_many(
     check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
     now = desk.now()
     desk.expire(now)
-    named = [desk.ids.next(now) for _ in tasks] if ids is None else list(ids)
+    named = [
+        desk.ids.next(now) if ids is None else check_text("`ids` of ask_many", ids[row])
+        for row in range(n_rows)
+    ]
     known = {} if ids is None else _known(desk, named)
     offers, whole = _read(desk, arms, contexts, n_rows)
-    numbers = [desk.number_of(check_text("`task`", task), offers[0].features.shape[1], now) for task in tasks]
+    tasks = [check_text("`tasks` of ask_many", task) for task in tasks]
+    numbers = [desk.number_of(task, offers[0].features.shape[1], now) for task in tasks]
     new = [row for row in range(n_rows) if named[row] not in known]
     chosen = _choose(
         desk,
@@ -85,7 +89,7 @@ def _known(desk: Desk, ids: Sequence[str]) -> dict[str, Asked]:
     """Return the decisions that were made for ids before."""
     if len(set(ids)) < len(ids):
         raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
-    found = {id: desk.known(check_text("`ids` of ask_many", id)) for id in ids}
+    found = {id: desk.known(id) for id in ids}
     return {id: asked for id, asked in found.items() if asked is not None}
 
 

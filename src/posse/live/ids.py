@@ -43,4 +43,4 @@ def check_text(name: str, value: object) -> str:
     """Return a name or id of 1 to 200 characters, or say what was found."""
     if not isinstance(value, str) or not 0 < len(value) <= MOST_LENGTH or "\x00" in value:
         raise ValueError(f"{name} must be a string of 1 to {MOST_LENGTH} characters. Got {value!r:.200}.")
-    return value
+    return str(value)  # and not a string of NumPy, which files do not hold

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,14 +68,13 @@ class Offers:
         if isinstance(arms, str) or not len(arms):
             raise ValueError(f"`arms` must be a matrix, a mapping or a list of names. Got {arms!r:.200}.")
         if isinstance(arms[0], str):
-            return self._read_names(tuple(arms), context)
+            return self._read_names(_checked_names(arms), context)
         return Offer(None, self._checked(arms, None, context, dim))
 
     def _read_mapping(
         self, arms: Mapping[str, Any], context: Mapping[str, Any] | None, dim: int | None
     ) -> Offer:
-        names = tuple(arms)
-        _check_names(names)
+        names = _checked_names(arms)
         rows = list(arms.values())
         if not isinstance(rows[0], Mapping):
             return Offer(names, self._checked(rows, names, context, dim))
@@ -100,7 +99,6 @@ class Offers:
         encoder = self._encoder("names of arms")
         if not encoder.arms:
             raise ValueError(f"`encoder` of Agent must name the arms. Got none for {list(names)!r:.200}.")
-        _check_names(names)
         table = {name: [value] * len(names) for name, value in (context or {}).items()}
         offer = Offer(names, np.ascontiguousarray(encoder.encode(table, list(names))))
         if context is None and len(self._known) < MOST_OFFERS:
@@ -126,6 +124,8 @@ class Offers:
         return features
 
 
-def _check_names(names: tuple[str, ...]) -> None:
+def _checked_names(arms: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(arms)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"names of arms must be strings, each once. Got {list(names)!r:.200}.")
+    return tuple(map(str, names))  # and not strings of NumPy, which files do not hold
