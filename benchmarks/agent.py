@@ -48,7 +48,9 @@ def decisions(repeats: int) -> Table:
 
 def growth(n_decisions: int) -> Table:
     """Time asks and tells at the begin and at the end of many, and count what an agent holds then."""
-    table = Table("decisions so far", "ask, µs", "tell, µs", "pending", title="An agent in a file, as it grows")
+    table = Table(
+        "decisions so far", "ask, µs", "tell, µs", "pending", title="An agent in a file, as it grows"
+    )
     rng = np.random.default_rng(0)
     arms = rng.standard_normal((BATCH, N_ARMS, DIM))
     with tempfile.TemporaryDirectory() as folder:

@@ -64,6 +64,20 @@ class Controls:
                 raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
         desk.acknowledge()
 
+    def learn(self, most: int = 1000) -> int:
+        """Learn from what other processes asked and told, up to so many events; return how many there were.
+
+        For a journal in PostgreSQL: the process that learns calls it in a loop. What it has learned is
+        published to those that ask by every snapshot, and by `publish`.
+        """
+        with self._lock:
+            return self._desk.learn(most)
+
+    def publish(self) -> None:
+        """Save the state now, unless a refit is under way: with PostgreSQL, those that ask decide by it."""
+        with self._lock:
+            self._desk.snapshot(wait=True)
+
     def refit(self) -> None:
         """Learn anew what all tasks share, now, whether or not it is time for that."""
         with self._lock:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from posse.core.codec import load, save
 from posse.core.model import Model
 from posse.core.protocols import Policy
 from posse.live.desk import Desk
 from posse.live.export import write_log
 from posse.live.journal import JournalError
+from posse.live.packing import from_bytes, to_bytes
 from posse.live.records import Asked
 from posse.live.refits import InlineFitter, fitter_of
 from posse.live.settings import LASTING, Settings
 from posse.live.sqlite import LEVELS, SqliteJournal
 from posse.numerics.checks import check_choice, check_integer
+
+if TYPE_CHECKING:
+    from posse.live.postgres import PostgresJournal
 
 MakeSettings = Callable[[Policy | None, Model | None, Mapping[str, Any]], Settings]
 
@@ -47,7 +49,7 @@ def open_desk(
     """
     check_choice("`durability` of open", durability, LEVELS)
     check_integer("`snapshot_every` of open", snapshot_every, 1)
-    journal = SqliteJournal(Path(path), durability)
+    journal = journal_of(path, durability)
     try:
         stored = journal.meta("settings")
         if stored is None:
@@ -67,6 +69,15 @@ def open_desk(
     return desk
 
 
+def journal_of(path: str | os.PathLike[str], durability: str) -> SqliteJournal | PostgresJournal:
+    """Return the journal of a file, or that of a PostgreSQL database by its address."""
+    if str(path).startswith(("postgresql://", "postgres://")):
+        from posse.live.postgres import PostgresJournal
+
+        return PostgresJournal(str(path), durability)
+    return SqliteJournal(Path(path), durability)
+
+
 def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings:
     """Return settings with those changed that may change, or say which must not."""
     for name in LASTING:
@@ -78,7 +89,7 @@ def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings
     return replace(settings, **{name: value for name, value in given.items() if name not in LASTING})
 
 
-def same_model(journal: SqliteJournal, model: Model | None, path: str) -> Model | None:
+def same_model(journal: SqliteJournal | PostgresJournal, model: Model | None, path: str) -> Model | None:
     """Return the model that an agent began with, or say that another was given."""
     stored = journal.meta("model") or b""
     if model is not None and to_bytes(model) != stored:
@@ -155,19 +166,3 @@ def _settled(desk: Desk, before: float, waiting: Mapping[str, Asked]) -> Iterato
     for asked in desk.journal.decisions(before):
         asked.expired = asked.id not in waiting
         yield asked
-
-
-def to_bytes(value: Any) -> bytes:
-    """Return a value as `posse.save` would save it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "value.posse"
-        save(value, path)
-        return path.read_bytes()
-
-
-def from_bytes(saved: bytes) -> Any:
-    """Return the value that `to_bytes` made bytes of."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "value.posse"
-        path.write_bytes(saved)
-        return load(path)

@@ -27,6 +27,9 @@ class Journal(Protocol):
     def append(self, events: Sequence[Event]) -> int:
         """Keep events, all or none, and return the number of the last one."""
 
+    def new(self, most: int) -> list[Event]:
+        """Return events that other processes wrote, which `append` gives their numbers; at most so many."""
+
     def acknowledge(self) -> None:
         """Return when all events that were appended are as durable as was promised."""
 
@@ -79,6 +82,10 @@ class MemoryJournal:
         """Count events, and return the number of the last one."""
         self._last += len(events)
         return self._last
+
+    def new(self, most: int) -> list[Event]:
+        """Return nothing: no other process can write here."""
+        return []
 
     def acknowledge(self) -> None:
         """Return at once: nothing is promised."""

@@ -152,6 +152,10 @@ class SqliteJournal:
                 db.execute("ROLLBACK")
             raise
 
+    def new(self, most: int) -> list[Event]:
+        """Return nothing: one process at a time has the file."""
+        return []
+
     def acknowledge(self) -> None:
         """Write what is queued, one for all callers that wait, and return when it is on the disk."""
         if not self._powered:
