@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from proofs import coverage, kills, live, promise, propensities, two_speeds
+from proofs import coverage, kills, live, processes, promise, propensities, two_speeds
 
 PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
     "kills": kills.prove,
     "live": live.prove,
+    "processes": processes.prove,
     "promise": promise.prove,
     "propensities": propensities.prove,
     "two-speeds": two_speeds.prove,

@@ -50,7 +50,7 @@ class Agent(Controls):
     Parameters
     ----------
     policy : Policy, optional
-        Any that a `Learner` takes; `SharedThompson()` by default.
+        Any that a `Learner` takes; `Shared()` by default.
     model : Model, optional
         Fitted to a log: what to begin with. It brings its encoder.
     seed : int, optional
@@ -91,7 +91,7 @@ class Agent(Controls):
     >>> agent = Agent(refits="inline", seed=0)
     >>> decision = agent.ask("shop 17", {"red": [1.0, 0.0], "blue": [0.0, 1.0]})
     >>> decision.arm, decision.propensities
-    ('blue', array([0.4234375, 0.5765625]))
+    ('blue', array([0.5, 0.5]))
     >>> agent.tell(decision.id, 1.0)
     >>> agent.status().rewards
     1
@@ -200,7 +200,7 @@ class Agent(Controls):
                 engine.forbidden.get(task),
                 desk.dice.rng,
             )
-            asked = desk.asked(id, now, task, offer, chosen, shown)
+            asked = desk.guard.record(id, now, task, offer, chosen, engine.live, shown)
             desk.record(asked)
         desk.acknowledge()
         return asked.decision

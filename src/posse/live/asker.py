@@ -22,7 +22,7 @@ from posse.live.journal import REMEMBERED, JournalError
 from posse.live.offers import Offers
 from posse.live.packing import from_bytes
 from posse.live.postgres import connect, find, insert_of, load_state
-from posse.live.records import DECIDED, UNKNOWN, Asked, Decision
+from posse.live.records import Asked, Decision
 from posse.live.rows import row_of
 from posse.live.settings import Settings
 from posse.live.starts import UNUSED, new_learner
@@ -177,13 +177,19 @@ class Asker:
                 pass
         return self._own.get(id)
 
-    def _number_of(self, task: str, dim: int) -> int:
+    def _number_of(self, task: str, dim: int) -> tuple[Learner, int]:
+        """Return the learner and a task's number; one that was not published yet is new here, too."""
         if self._learner is None:
             self._learner = new_learner(self._settings.policy, dim, self._rng)
         number = self._numbers.get(task)
         if number is None:
             number = self._numbers[task] = int(self._learner.add([task])[0])
-        return number
+        return self._learner, number
+
+    def _remember(self, asked: Asked) -> None:
+        self._own[asked.id] = asked
+        if len(self._own) > REMEMBERED:
+            self._own.popitem(last=False)
 
     def ask(
         self,
@@ -200,41 +206,23 @@ class Asker:
             if time.monotonic() - self._looked >= self._every:
                 self._refresh()
             now = self._clock()
-            if id is not None:
-                known = self._find(check_text("`id` of ask", id))
-                if known is not None:
-                    return known.decision
+            known = None if id is None else self._find(check_text("`id` of ask", id))
+            if known is not None:
+                return known.decision
             id = self._ids.next(now) if id is None else str(id)
             task = check_text("`task` of ask", task)
-            offer = self._offers.read(arms, context, None if self._learner is None else self._learner.dim)
-            number = self._number_of(task, offer.features.shape[1])
-            assert self._learner is not None
-            chosen = self._guard.choose(
-                self._learner, number, offer, unit or task, self._forbidden.get(task), self._rng
-            )
-            asked = Asked(
-                id,
-                now,
-                task,
-                chosen.arm,
-                offer.names,
-                chosen.chances,
-                offer.features[chosen.arm].copy(),
-                offer.features.copy() if self._settings.keeps_offers else None,
-                self.version,
-                shown,
-                chosen.unit,
-                chosen.control,
-                UNKNOWN if self._settings.mode == "shadow" else DECIDED,
-            )
+            learner = self._learner
+            offer = self._offers.read(arms, context, None if learner is None else learner.dim)
+            learner, number = self._number_of(task, offer.features.shape[1])
+            forbidden = self._forbidden.get(task)
+            chosen = self._guard.choose(learner, number, offer, unit or task, forbidden, self._rng)
+            asked = self._guard.record(id, now, task, offer, chosen, self.version, shown)
             table, values = row_of(asked, 0)
             if not self._send(table, (None, *values[1:])):  # another process was first with this id
                 known = self._find(id)
                 assert known is not None
                 return known.decision
-            self._own[id] = asked
-            if len(self._own) > REMEMBERED:
-                self._own.popitem(last=False)
+            self._remember(asked)
             return asked.decision
 
     def tell(

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from posse.core.learner import Choice
 from posse.live.desk import Desk
 from posse.live.events import Told
-from posse.live.guards import BUCKETS, Chosen, bucket_of, floors_of, mixed
+from posse.live.guards import Chosen, floors_of, mixed
 from posse.live.ids import check_text
 from posse.live.offers import Offer
 from posse.live.records import Asked, Decision
@@ -26,35 +25,37 @@ def ask_many(
 ) -> list[Decision]:
     """Decide for m rows; `Agent.ask_many` says what each argument is.
 
-    Rows with equally many arms, and nobody held back or forbidden among them, are decided by one call of the
-    learner; all others one after the other.
+    Rows with equally many arms are decided by one call of the learner, unless there is a control group, a
+    forbidden arm or a floor of single arms: then they are decided one after the other.
     """
     n_rows = len(tasks)
     check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
     now = desk.now()
     desk.expire(now)
-    named = [
-        desk.ids.next(now) if ids is None else check_text("`ids` of ask_many", ids[row])
-        for row in range(n_rows)
-    ]
+    named = _named(desk, n_rows, ids, now)
     known = {} if ids is None else _known(desk, named)
     offers, whole = _read(desk, arms, contexts, n_rows)
     tasks = [check_text("`tasks` of ask_many", task) for task in tasks]
     numbers = [desk.number_of(task, offers[0].features.shape[1], now) for task in tasks]
     new = [row for row in range(n_rows) if named[row] not in known]
-    chosen = _choose(
-        desk,
-        [tasks[row] for row in new],
-        [numbers[row] for row in new],
-        [offers[row] for row in new],
-        whole if len(new) == n_rows else None,
-    )
-    made: dict[int, Asked] = {}
-    for row, choice in zip(new, chosen, strict=True):
-        made[row] = desk.asked(named[row], now, tasks[row], offers[row], choice, True)
+    rows = [(tasks[row], numbers[row], offers[row]) for row in new]
+    chosen = _choose(desk, rows, whole if len(new) == n_rows else None) if rows else []
+    record, version = desk.guard.record, desk.engine.live
+    made = [
+        record(named[row], now, tasks[row], offers[row], choice, version, True)
+        for row, choice in zip(new, chosen, strict=True)
+    ]
     if made:
-        desk.record(*made.values())
-    return [(made[row] if row in made else known[named[row]]).decision for row in range(n_rows)]
+        desk.record(*made)
+    known |= {asked.id: asked for asked in made}
+    return [known[id].decision for id in named]
+
+
+def _named(desk: Desk, n_rows: int, ids: Sequence[str] | None, now: float) -> list[str]:
+    """Return the ids of rows: those that were given, or new ones."""
+    if ids is None:
+        return [desk.ids.next(now) for _ in range(n_rows)]
+    return [check_text("`ids` of ask_many", id) for id in ids]
 
 
 def check_lengths(owner: str, n_rows: int, **given: Sequence[Any] | Array | None) -> None:
@@ -93,39 +94,22 @@ def _known(desk: Desk, ids: Sequence[str]) -> dict[str, Asked]:
     return {id: asked for id, asked in found.items() if asked is not None}
 
 
-def _choose(
-    desk: Desk, tasks: list[str], numbers: list[int], offers: list[Offer], whole: Array | None
-) -> list[Chosen]:
+def _choose(desk: Desk, rows: list[tuple[str, int, Offer]], whole: Array | None) -> list[Chosen]:
+    """Return choices for tasks, by names and numbers, and what each is offered."""
     engine, settings = desk.engine, desk.settings
     learner, rng = engine.learner, desk.dice.rng
-    if not tasks:
-        return []
     assert learner is not None
     desk.dice.place(engine.counts["decisions"])
-    units = [bucket_of(task) for task in tasks] if settings.control else [-1] * len(tasks)
-    held = round(settings.control * BUCKETS)
-    alike = len({len(offer.features) for offer in offers}) == 1
-    if (
-        not alike
-        or any(0 <= unit < held for unit in units)
-        or any(task in engine.forbidden for task in tasks)
-    ):
-        rows = zip(tasks, numbers, offers, strict=True)
+    alike = len({len(offer.features) for _, _, offer in rows}) == 1
+    if not alike or settings.control or engine.forbidden or isinstance(settings.floor, dict):
         return [
             desk.guard.choose(learner, number, offer, task, engine.forbidden.get(task), rng)
             for task, number, offer in rows
         ]
-    stacked = np.stack([offer.features for offer in offers]) if whole is None else whole
-    choice = learner.select(np.array(numbers), stacked)
-    if isinstance(settings.floor, dict):
-        found = []
-        for row, offer in enumerate(offers):
-            one = Choice(choice.arm[row : row + 1], choice.probabilities[row : row + 1])
-            arm, chances = mixed(one, floors_of(settings, offer, None), rng)
-            found.append(Chosen(int(arm[0]), chances[0], units[row], False))
-        return found
-    arm, chances = mixed(choice, floors_of(settings, offers[0], None), rng)
-    return [Chosen(int(arm[row]), chances[row], units[row], False) for row in range(len(offers))]
+    stacked = np.stack([offer.features for _, _, offer in rows]) if whole is None else whole
+    choice = learner.select(np.array([number for _, number, _ in rows]), stacked)
+    arm, chances = mixed(choice, floors_of(settings, rows[0][2], None), rng)
+    return [Chosen(int(arm[row]), chances[row], -1, False) for row in range(len(rows))]
 
 
 def tell_many(

@@ -14,11 +14,11 @@ from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.dice import Dice
 from posse.live.engine import Engine, EngineState, LostStateError
-from posse.live.guards import Chosen, Guard
+from posse.live.guards import Guard
 from posse.live.ids import Ids
 from posse.live.journal import Journal, JournalError
-from posse.live.offers import Offer, Offers
-from posse.live.records import DECIDED, UNKNOWN, Asked
+from posse.live.offers import Offers
+from posse.live.records import DECIDED, Asked
 from posse.live.refits import Fitter
 from posse.live.settings import Settings
 from posse.live.starts import new_learner
@@ -150,24 +150,6 @@ class Desk:
             self.record(happened.Joined(now, task, dim))
             number = self.engine.numbers[task]
         return number
-
-    def asked(self, id: str, now: float, task: str, offer: Offer, chosen: Chosen, shown: bool) -> Asked:
-        """Return a choice as a decision, with all that is to be kept of it."""
-        return Asked(
-            id,
-            now,
-            task,
-            chosen.arm,
-            offer.names,
-            chosen.chances,
-            offer.features[chosen.arm].copy(),
-            offer.features.copy() if self.settings.keeps_offers else None,
-            self.engine.live,
-            shown,
-            chosen.unit,
-            chosen.control,
-            UNKNOWN if self.settings.mode == "shadow" else DECIDED,
-        )
 
     def learn(self, most: int) -> int:
         """Take events that other processes wrote to the journal; return how many."""

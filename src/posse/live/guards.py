@@ -9,6 +9,7 @@ import numpy as np
 
 from posse.core.learner import Choice, Learner
 from posse.live.offers import Offer
+from posse.live.records import DECIDED, UNKNOWN, Asked
 from posse.live.settings import Settings
 from posse.numerics.checks import Array, IntArray
 
@@ -112,6 +113,26 @@ class Guard:
         choice = learner.select(np.array([number]), offer.features[None], mask)
         arm, chances = mixed(choice, floors_of(self.settings, offer, allowed), rng)
         return Chosen(int(arm[0]), chances[0], bucket, False)
+
+    def record(
+        self, id: str, at: float, task: str, offer: Offer, chosen: Chosen, version: int, shown: bool
+    ) -> Asked:
+        """Return a choice as a decision, made at a time by a version, with all that is to be kept of it."""
+        return Asked(
+            id,
+            at,
+            task,
+            chosen.arm,
+            offer.names,
+            chosen.chances,
+            offer.features[chosen.arm].copy(),
+            offer.features.copy() if self.settings.keeps_offers else None,
+            version,
+            shown,
+            chosen.unit,
+            chosen.control,
+            UNKNOWN if self.settings.mode == "shadow" else DECIDED,
+        )
 
     def _held_back(
         self, offer: Offer, allowed: Array | None, bucket: int, rng: np.random.Generator

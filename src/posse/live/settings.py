@@ -10,7 +10,7 @@ from posse.core.protocols import Policy
 from posse.core.shipped import register
 from posse.core.statistics import GramStatistics
 from posse.numerics.checks import check_choice, check_integer, check_number
-from posse.policies import SharedThompson
+from posse.policies import Shared
 
 # Settings that say what was learned from which events: they stay as they are as long as the journal lives.
 LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward")
@@ -20,7 +20,7 @@ LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward")
 class Settings:
     """How an agent decides, learns and guards itself; `Agent` says what each setting means."""
 
-    policy: Policy = field(default_factory=SharedThompson)
+    policy: Policy = field(default_factory=Shared)
     encoder: Encoder | None = None
     rewards: str = "first"
     reward_wait: float | None = None
