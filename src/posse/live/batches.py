@@ -32,8 +32,7 @@ def ask_many(
     check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
     now = desk.now()
     desk.expire(now)
-    named = _named(desk, n_rows, ids, now)
-    known = {} if ids is None else _known(desk, named)
+    named, known = _named(desk, n_rows, ids, now)
     offers, whole = _read(desk, arms, contexts, n_rows)
     tasks = [check_text("`tasks` of ask_many", task) for task in tasks]
     numbers = [desk.number_of(task, offers[0].features.shape[1], now) for task in tasks]
@@ -51,11 +50,17 @@ def ask_many(
     return [known[id].decision for id in named]
 
 
-def _named(desk: Desk, n_rows: int, ids: Sequence[str] | None, now: float) -> list[str]:
-    """Return the ids of rows: those that were given, or new ones."""
+def _named(
+    desk: Desk, n_rows: int, ids: Sequence[str] | None, now: float
+) -> tuple[list[str], dict[str, Asked]]:
+    """Return the ids of rows, those that were given or new ones, and decisions that were made for them."""
     if ids is None:
-        return [desk.ids.next(now) for _ in range(n_rows)]
-    return [check_text("`ids` of ask_many", id) for id in ids]
+        return [desk.ids.next(now) for _ in range(n_rows)], {}
+    named = [check_text("`ids` of ask_many", id) for id in ids]
+    if len(set(named)) < n_rows:
+        raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
+    found = {id: desk.known(id) for id in named}
+    return named, {id: asked for id, asked in found.items() if asked is not None}
 
 
 def check_lengths(owner: str, n_rows: int, **given: Sequence[Any] | Array | None) -> None:
@@ -84,14 +89,6 @@ def _read(
         dim = offer.features.shape[1]
         offers.append(offer)
     return offers, None
-
-
-def _known(desk: Desk, ids: Sequence[str]) -> dict[str, Asked]:
-    """Return the decisions that were made for ids before."""
-    if len(set(ids)) < len(ids):
-        raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
-    found = {id: desk.known(id) for id in ids}
-    return {id: asked for id, asked in found.items() if asked is not None}
 
 
 def _choose(desk: Desk, rows: list[tuple[str, int, Offer]], whole: Array | None) -> list[Chosen]:
