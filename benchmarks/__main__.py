@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import factor_prior, learner, log_sums, low_rank, simulation
+from benchmarks import agent, factor_prior, learner, log_sums, low_rank, simulation
 
 console = Console(width=140)
 app = typer.Typer(help=__doc__, invoke_without_command=True)
@@ -23,6 +23,7 @@ def everything(context: typer.Context) -> None:
         factor_prior_speed()
         factor_prior_scale()
         decisions()
+        live()
         memory()
         logs()
         low_rank_quality()
@@ -32,6 +33,16 @@ def everything(context: typer.Context) -> None:
 def decisions(repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 5) -> None:
     """Time single decisions and rewards of a Learner, for few tasks and for many."""
     console.print(learner.decisions(repeats))
+
+
+@app.command()
+def live(
+    repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 5,
+    decisions: Annotated[int, typer.Option(help="Until an agent has made so many.")] = 1_000_000,
+) -> None:
+    """Time decisions and rewards of an Agent, in memory and in a file, and as it grows."""
+    console.print(agent.decisions(repeats))
+    console.print(agent.growth(decisions))
 
 
 @app.command()

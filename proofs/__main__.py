@@ -11,11 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from proofs import coverage, diagnose, promise, propensities, two_speeds
+from proofs import coverage, diagnose, kills, live, processes, promise, propensities, two_speeds
 
 PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
     "diagnose": diagnose.prove,
+    "kills": kills.prove,
+    "live": live.prove,
+    "processes": processes.prove,
     "promise": promise.prove,
     "propensities": propensities.prove,
     "two-speeds": two_speeds.prove,

@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from posse.estimators import (
         TaskSpectral as TaskSpectral,
     )
+    from posse.live import (
+        Agent as Agent,
+    )
     from posse.play import (
         Trace as Trace,
     )
@@ -195,6 +198,7 @@ _HOMES = {
     "PairedMoments": "posse.estimators",
     "Ridge": "posse.estimators",
     "TaskSpectral": "posse.estimators",
+    "Agent": "posse.live",
     "Trace": "posse.play",
     "simulate": "posse.play",
     "simulate_all": "posse.play",
@@ -234,6 +238,7 @@ __all__ = [
     "E2TC",
     "PEGE",
     "UCB",
+    "Agent",
     "At",
     "ClassPairs",
     "Clicks",

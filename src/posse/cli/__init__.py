@@ -18,6 +18,8 @@ COMMANDS = {
     "simulate": "simulate",
     "compare": "compare",
     "reproduce": "reproduce",
+    "status": "status",
+    "log": "log",
     "theory": "theory",
     "diagnose": "diagnose",
     "fit": "fit",

@@ -126,6 +126,16 @@ class Learner:
         return self._pending.n_rows / max(1, self._pending.n_seen)
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows that were observed."""
+        return self._pending.n_rows
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are rows, or rewards that were amended, since the last update."""
+        return self._pending.waiting or bool(self._episode.unlearned)
+
+    @property
     def due(self) -> bool:
         """Whether it is time to `update`, and no update is under way."""
         self._episode.read(self.clock)
@@ -221,6 +231,12 @@ class Learner:
         if self.prompt:
             self._move(statistics)
 
+    def hold(self, moving: bool) -> None:
+        """Let rewards, those that wait too, move their tasks at once; or let them wait for the next update."""
+        self.prompt = moving
+        if moving:
+            self._decide_anew()
+
     def begin(self) -> Job:
         """Return the update from all rows so far, to be run anywhere; later rows are kept for the next.
 
@@ -229,17 +245,19 @@ class Learner:
         self._hand_over()
         return self._episode.begin()
 
-    def adopt(self, result: JobResult) -> None:
+    def adopt(self, result: JobResult, beliefs: Beliefs | None = None) -> None:
         """Decide by what the update under way has led to, and by the rows that came meanwhile.
 
         Parameters
         ----------
         result : JobResult
             What `Job.run` returned.
+        beliefs : Beliefs, optional
+            What `policy.beliefs` makes of the result's state, if somebody has worked that out already.
         """
         self._episode.read(self.clock)
         self._episode.adopt(result)
-        self._decide_anew()
+        self._decide_anew(beliefs)
 
     def _hand_over(self) -> None:
         """Let the episode have all rows that wait."""
@@ -250,9 +268,10 @@ class Learner:
         if self._pending.waiting:
             episode.absorb(self._pending.take(self.n_tasks), self.clock)
 
-    def _decide_anew(self) -> None:
+    def _decide_anew(self, beliefs: Beliefs | None = None) -> None:
         """Believe what the policy has learned, and what rows that wait make of it."""
-        self._keep(self.policy.beliefs(self.state), self.policy.newcomer(self.state), self.n_tasks)
+        known = self.policy.beliefs(self.state) if beliefs is None else beliefs
+        self._keep(known, self.policy.newcomer(self.state), self.n_tasks)
         if self.prompt and self._pending.waiting:
             self._move(self._pending.summary(self.n_tasks))
 
@@ -265,6 +284,10 @@ class Learner:
     def cancel(self) -> None:
         """Give up the update under way; its rows wait for the next."""
         self._episode.cancel()
+        earlier, pending = self._episode.pending, self._pending
+        if earlier is not None:  # all rows that wait are in one place, so that a snapshot can go on from them
+            self._episode.pending = None
+            pending.resume(earlier.padded(pending.room) + pending.summary(pending.room), 0.0, pending.seen)
 
     def update(self) -> None:
         """Learn what all tasks share from all rows so far, now; if that fails, no row is lost."""
@@ -284,6 +307,10 @@ class Learner:
         if n_tasks > len(self._retired):  # else there are newcomers in the arrays already
             self._keep(self._first(self.n_tasks), self.policy.newcomer(self.state), n_tasks)
         return self._tasks.add(tasks)
+
+    def rename(self, task: int, name: str) -> None:
+        """Call a task, given by its number, by another name."""
+        self._tasks.rename(task, name)
 
     def retire(self, tasks: ArrayLike) -> None:
         """Stop deciding for tasks. What they taught stays, and their late rewards still count."""

@@ -87,7 +87,8 @@ class Beliefs:
         if statistics.rows is not None:
             condition_on_rows(statistics.rows, statistics.moment, theta, root)
             return Beliefs(theta, root, self.deviation)
-        (played,) = np.nonzero(statistics.count > 0)
+        # a reward that was amended has a moment of its own, and no further row
+        (played,) = np.nonzero((statistics.count > 0) | statistics.moment.any(axis=1))
         for some in chunks(len(played), statistics.dim):
             tasks = played[some]
             gram, old = statistics.gram[tasks], root[tasks]

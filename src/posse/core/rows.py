@@ -132,6 +132,20 @@ class PendingRows:
         self.waiting = self.waiting or bool(statistics.count.any())
         self.n_rows, self.n_seen = int(self.seen.sum()), int((self.seen > 0).sum())
 
+    def amend(self, task: int, x: Array, old: float, new: float, beliefs: Beliefs | None) -> None:
+        """Count a reward as `new` that was counted as `old`, and move the beliefs of its task accordingly."""
+        known = NO_BELIEFS if beliefs is None else beliefs
+        amend_row(task, x, old, new, self.moment, self.square, known.theta, known.root)
+        self.waiting = True
+
+    def erase(self, task: int) -> None:
+        """Forget all rows of a task."""
+        self.n_rows -= int(self.seen[task])
+        self.n_seen -= bool(self.seen[task])
+        for part in (self.gram, self.moment, self.square, self.count, self.seen):
+            part[task] = 0.0
+        self.fade[task] = 1.0
+
     def _weigh_anew(self) -> None:
         """Let the last row weigh 1, where older ones fade by the clock."""
         assert self.fading is not None
@@ -164,7 +178,8 @@ class PendingRows:
         self.square, self.count = summary.square.copy(), summary.count.copy()
         if isinstance(summary, FadingStatistics):
             self.fade = summary.fade.copy()
-        self.seen, self.elapsed, self.waiting = seen.copy(), elapsed, bool(summary.count.any())
+        waiting = summary.count.any() or summary.moment.any() or summary.square.any()
+        self.seen, self.elapsed, self.waiting = seen.copy(), elapsed, bool(waiting)
         self.n_rows, self.n_seen = int(seen.sum()), int((seen > 0).sum())
 
 
@@ -304,3 +319,42 @@ def absorb_rows(
             for j in range(dim):
                 root[t, i, j] -= along * projected[j]
     return n_seen, elapsed
+
+
+@compiled
+def amend_row(
+    task: int,
+    features: Array,
+    old: float,
+    new: float,
+    moment: Array,
+    square: Array,
+    theta: Array,
+    root: Array,
+) -> None:
+    """Replace the reward of a row that was absorbed at weight 1: X'X stays, theta moves by V x (new - old).
+
+    Parameters
+    ----------
+    task : int
+    features : (d,)
+    old, new : float
+    moment, square : (T, d), (T,)
+        Are added to; the row itself may have been learned from long ago.
+    theta, root : (T, d), (T, d, d)
+        Beliefs, in units of the noise, V = R R', or empty if they are to stay.
+    """
+    dim, change = len(features), new - old
+    square[task] += new * new - old * old
+    for i in range(dim):
+        moment[task, i] += features[i] * change
+    if len(theta) == 0:
+        return
+    projected = np.zeros(dim)
+    for i in range(dim):
+        x = features[i] * change
+        for j in range(dim):
+            projected[j] += x * root[task, i, j]
+    for i in range(dim):
+        for j in range(dim):
+            theta[task, i] += root[task, i, j] * projected[j]

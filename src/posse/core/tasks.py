@@ -63,6 +63,13 @@ class TaskNames:
         self.n_tasks += n_new
         return np.arange(first, self.n_tasks)
 
+    def rename(self, number: int, name: str) -> None:
+        """Call a task by another name, where tasks have names; its number stays."""
+        if self._numbers is not None:
+            names = list(self._numbers)
+            names[number] = name
+            self._numbers = {item: place for place, item in enumerate(names)}
+
     def numbers(self, tasks: ArrayLike) -> IntArray:
         """Return the numbers of tasks (m,), given by number or by name, or say which is unknown."""
         index = np.asarray(tasks)

@@ -12,10 +12,13 @@ from posse.core.actions import Actions, FiniteSets, choose_best
 from posse.core.estimate import Estimate
 from posse.core.posterior import Beliefs
 from posse.numerics.checks import Array, BoolArray, IntArray, check_integer, check_number
+from posse.numerics.random import standard_normal
 from posse.policies.chances import check_floor, sampled_chances, upper_chances
 
 # Parameters are drawn for as many rounds at once as have about this many values.
 DRAWN_VALUES = 2**22
+# Rows are decided for as many at once as have about this many normal numbers: those stay in the cache.
+FEW_VALUES = 2**16
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,17 @@ class Thompson:
     ) -> Array:
         """Return f + (1 - K f) s for every arm (m, K) of some tasks, from draws made now."""
         check_floor(self.floor, arms, available)
-        normal = rng.standard_normal((len(arms), arms.shape[2], self.draws))
         chances = np.empty(arms.shape[:2])
-        sampled_chances(*beliefs.parts, self.scale, self.floor, tasks, arms, available, normal, chances)
+        size = arms.shape[2] * self.draws
+        at_once = max(1, FEW_VALUES // size)
+        for start in range(0, len(arms), at_once):
+            rows = slice(start, start + at_once)
+            some = arms[rows]
+            normal = standard_normal((len(some), arms.shape[2], self.draws), rng)
+            offered = available[rows] if available.size else available
+            sampled_chances(
+                *beliefs.parts, self.scale, self.floor, tasks[rows], some, offered, normal, chances[rows]
+            )
         return chances
 
     def _explored(self, best: NDArray[Any], actions: Actions, rng: np.random.Generator) -> NDArray[Any]:

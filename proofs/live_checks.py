@@ -1,0 +1,88 @@
+"""What must hold of an agent whose process died: for a proof that kills many, and for tests that kill few."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from posse import Agent, GramStatistics
+from posse.live.sqlite import SqliteJournal
+
+ROOT = Path(__file__).parent.parent
+
+
+def statistics_of(agent: Agent) -> GramStatistics:
+    """All that an agent has counted, whether or not a refit has seen it."""
+    saved = agent._desk.engine.state().learner
+    assert saved is not None
+    total: GramStatistics = saved.state.statistics.padded(len(saved.seen)) + saved.pending
+    return total
+
+
+def same_state(one: Agent, other: Agent) -> None:
+    """Agents whose beliefs, statistics, counts and watches are equal, bit by bit."""
+    first, second = one._desk.engine.state(), other._desk.engine.state()
+    assert first.counts == second.counts
+    assert first.waiting.tobytes() == second.waiting.tobytes()
+    assert (first.live, first.frozen, first.forbidden) == (second.live, second.frozen, second.forbidden)
+    for name in ("excess", "variance", "moving", "lift_counts", "lift_totals", "shadow"):
+        assert getattr(first.monitor, name).tobytes() == getattr(second.monitor, name).tobytes(), name
+    left, right = first.learner, second.learner
+    assert left is not None
+    assert right is not None
+    assert left.names == right.names
+    for name in ("theta", "root", "deviation", "seen", "retired"):
+        assert getattr(left, name).tobytes() == getattr(right, name).tobytes(), name
+    for part in ("gram", "moment", "square", "count"):
+        assert getattr(left.pending, part).tobytes() == getattr(right.pending, part).tobytes(), part
+        ours, theirs = left.state.statistics, right.state.statistics
+        assert getattr(ours, part).tobytes() == getattr(theirs, part).tobytes(), part
+
+
+def crash(agent: Agent) -> None:
+    """Leave the file as a killed process would."""
+    journal = agent._desk.journal
+    assert isinstance(journal, SqliteJournal)
+    journal.states.wait()
+    journal._db.close()
+    assert journal._lock is not None
+    journal._lock.release()
+
+
+def run_child(path: Path, durability: str, seed: int, fault: str = "") -> subprocess.Popen[str]:
+    """Start a process that asks and tells until it is killed, and says what was acknowledged."""
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    return subprocess.Popen(
+        [sys.executable, "-m", "proofs.live_child", str(path), durability, str(seed), fault],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def check_after_death(path: Path, lines: list[str]) -> None:
+    """No acknowledged decision or reward is lost, none is doubled, and states are those of a replay."""
+    agent = Agent.open(path, refits="inline")
+    for line in lines:
+        if line.startswith("asked") and line.endswith("\n"):
+            assert agent._desk.engine.find(line.split()[1]) is not None, line
+        if line.startswith("told") and line.endswith("\n"):
+            _, id, reward = line.split()
+            found = agent._desk.engine.find(id)
+            assert found is not None
+            assert [told.value for told in found.rewards] == [float(reward)]
+    total = statistics_of(agent)
+    status = agent.status()
+    assert total.count.sum() == status.rewards + status.defaults
+    crash(agent)
+    shutil.copytree(path.parent, path.parent.with_name(path.parent.name + "-copy"), dirs_exist_ok=True)
+    copy = path.parent.with_name(path.parent.name + "-copy") / path.name
+    shutil.rmtree(copy.with_name(copy.name + "-states"))
+    replayed, agent = Agent.open(copy, refits="inline"), Agent.open(path, refits="inline")
+    same_state(replayed, agent)
+    crash(replayed)
+    agent.close()
+    shutil.rmtree(copy.parent)

@@ -1,0 +1,65 @@
+"""A process to be killed: asks and tells in a loop, and says what was acknowledged, a line at a time.
+
+python live_child.py PATH DURABILITY SEED [FAULT]
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import struct
+import sys
+
+import numpy as np
+
+from posse.live import Agent
+from posse.live.journal import JournalError
+
+# Numbers of the system calls fsync and fdatasync.
+SYNCS = {"x86_64": (74, 75), "aarch64": (82, 83)}
+
+
+def fail_syncs() -> None:
+    """From now on fsync and fdatasync of this process fail with EIO: a filter of the kernel sees to it."""
+
+    def step(code: int, yes: int, no: int, value: int) -> bytes:
+        return struct.pack("HBBI", code, yes, no, value)
+
+    first, second = SYNCS[platform.machine()]
+    steps = [
+        step(0x20, 0, 0, 0),  # load the number of the call
+        step(0x15, 1, 0, first),
+        step(0x15, 0, 1, second),
+        step(0x06, 0, 0, 0x00050000 | 5),  # EIO
+        step(0x06, 0, 0, 0x7FFF0000),  # as usual
+    ]
+    code = ctypes.create_string_buffer(b"".join(steps))
+    program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.create_string_buffer(program), 0, 0):
+        raise OSError(ctypes.get_errno(), "no filter for system calls")
+
+
+def main(path: str, durability: str, seed: int, fault: str) -> None:
+    """Ask and tell until something fails or the process is killed; FAULT "sync" lets syncs fail soon."""
+    rng = np.random.default_rng(seed)
+    agent = Agent.open(path, durability=durability, refits="inline", snapshot_every=50, reward_wait=1.0)
+    start = agent.status().decisions
+    for n in range(start, start + 1_000_000):
+        try:
+            if fault == "sync" and n == start + 20:
+                fail_syncs()
+            decision = agent.ask(f"shop {rng.integers(5)}", rng.standard_normal((4, 3)), id=f"{seed}-{n}")
+            print("asked", decision.id, flush=True)
+            reward = float(rng.standard_normal())
+            agent.tell(decision.id, reward)
+            print("told", decision.id, repr(reward), flush=True)
+            if rng.random() < 0.3:
+                agent.tell(decision.id, reward)
+        except JournalError as error:
+            print("error", error, flush=True)
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,164 @@
+"""What an operator does with a running agent: looks at it, turns it, frees it of what is old."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from posse.live import events as happened
+from posse.live.desk import Desk
+from posse.live.engine import Version
+from posse.live.files import archive
+from posse.live.ids import check_text
+from posse.live.status import Status, status_of, versions_of
+
+
+class Controls:
+    """The part of an `Agent` that neither asks nor tells."""
+
+    _desk: Desk
+
+    def _begin_at(self, desk: Desk) -> None:
+        self._desk, self._engine, self._lock = desk, desk.engine, desk.lock
+
+    def __repr__(self) -> str:
+        engine = self._engine
+        return f"<Agent of {len(engine.numbers)} tasks, {engine.counts['decisions']} decisions>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def forbid(self, task: str, arms: Sequence[str | int]) -> None:
+        """Never play these arms for a task, given by names or rows; they replace those forbidden before."""
+        check_text("`task` of forbid", task)
+        with self._lock:
+            names = tuple(str(arm) for arm in arms)
+            self._desk.record(happened.Forbade(self._desk.now(), task, names))
+        self._desk.acknowledge()
+
+    def erase(self, task: str) -> None:
+        """Forget a task: its decisions, its rewards, its name, and what was learned of it alone.
+
+        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it.
+        """
+        desk, engine = self._desk, self._engine
+        with self._lock:
+            number = engine.numbers.get(task)
+            if number is not None and engine.learner is not None:
+                desk.give_up_refit()
+                desk.record(happened.Erased(desk.now(), number))
+                for version in engine.versions:
+                    desk.journal.drop_version(version)
+                desk.journal.save_version(engine.live, engine.learner.state)
+                desk.acknowledge()
+                desk.snapshot(wait=True, alone=True)
+            # decisions without a task are left where a process was killed in the middle of this
+            if not desk.journal.erase(task, -1 if number is None else number) and number is None:
+                raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
+        desk.acknowledge()
+
+    def learn(self, most: int = 1000) -> int:
+        """Learn from what other processes asked and told, up to so many events; return how many there were.
+
+        For a journal in PostgreSQL: the process that learns calls it in a loop. What it has learned is
+        published to those that ask by every snapshot, and by `publish`.
+        """
+        with self._lock:
+            return self._desk.learn(most)
+
+    def publish(self) -> None:
+        """Save the state now, unless a refit is under way: with PostgreSQL, those that ask decide by it."""
+        with self._lock:
+            self._desk.snapshot(wait=True)
+
+    def refit(self) -> None:
+        """Learn anew what all tasks share, now, whether or not it is time for that."""
+        with self._lock:
+            if self._engine.job is None:
+                self._desk.refit()
+
+    def versions(self) -> tuple[Version, ...]:
+        """Return all versions of what tasks share, the oldest first."""
+        with self._lock:
+            return versions_of(self._desk)
+
+    def promote(self, version: int) -> None:
+        """Decide by a version from now on; refits are adopted as `publish` says.
+
+        Rewards that it was not learned from count for their own tasks, as always.
+        """
+        self._turn(version, self._desk.settings.publish == "auto")
+
+    def rollback(self, version: int) -> None:
+        """Decide by an earlier version, and keep to it until another one is promoted."""
+        self._turn(version, False)
+
+    def _turn(self, version: int, automatic: bool) -> None:
+        desk = self._desk
+        with self._lock:
+            known = {item.number for item in versions_of(desk)}
+            if version not in known or desk.journal.load_version(version) is None:
+                kept = [number for number in sorted(known) if desk.journal.load_version(number) is not None]
+                raise ValueError(f"a version must be one that is kept, of {kept}. Got {version!r}.")
+            if not desk.settings.amends:
+                raise ValueError(
+                    "a policy must remember all rewards to go back to a version. "
+                    f"Got {desk.settings.policy!r}."
+                )
+            desk.give_up_refit()
+            desk.record(happened.Turned(desk.now(), version, automatic))
+        desk.acknowledge()
+
+    def freeze(self, on: bool = True) -> None:
+        """Stop learning: decisions go on, rewards are kept. `freeze(False)` learns from them and goes on."""
+        desk = self._desk
+        with self._lock:
+            if self._engine.frozen != on:
+                desk.give_up_refit()
+                desk.record(happened.Frozen(desk.now(), bool(on)))
+        desk.acknowledge()
+
+    def status(self) -> Status:
+        """Return how the agent is doing, after letting all decisions expire that should have."""
+        desk = self._desk
+        with self._lock:
+            now = desk.now()
+            while self._engine.queue and self._engine.queue[0][0] < now and not desk.broken:
+                desk.expire(now)
+            return status_of(desk)
+
+    def archive(self, path: str | os.PathLike[str], before: float) -> int:
+        """Move decisions made before a time, and their rewards, to a Parquet file; return how many.
+
+        Only those that wait for nothing any more. Rewards told for them later are those of unknown ids.
+
+        Parameters
+        ----------
+        path : path
+            Of the new file.
+        before : float
+            Seconds since 1970.
+        """
+        with self._lock:
+            return archive(self._desk, path, before)
+
+    def close(self) -> None:
+        """Save the state and give up the file; the agent cannot be used any more."""
+        desk = self._desk
+        desk.fitter.close()
+        with self._lock:
+            if desk.broken:
+                desk.journal.close()
+                return
+            try:
+                desk.snapshot(wait=True)
+            finally:
+                desk.journal.close()
+                desk.broken = "the agent must be open. Got one that was closed."

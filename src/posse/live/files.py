@@ -1,0 +1,168 @@
+"""Agents in files: made, opened again, read by others, and freed of old events."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from posse.core.model import Model
+from posse.core.protocols import Policy
+from posse.live.desk import Desk
+from posse.live.export import write_log
+from posse.live.journal import JournalError
+from posse.live.packing import from_bytes, to_bytes
+from posse.live.records import Asked
+from posse.live.refits import InlineFitter, fitter_of
+from posse.live.settings import LASTING, Settings
+from posse.live.sqlite import LEVELS, SqliteJournal
+from posse.numerics.checks import check_choice, check_integer
+
+if TYPE_CHECKING:
+    from posse.live.postgres import PostgresJournal
+
+MakeSettings = Callable[[Policy | None, Model | None, Mapping[str, Any]], Settings]
+
+
+def open_desk(
+    path: str | os.PathLike[str],
+    given: Mapping[str, Any],
+    model: Model | None,
+    durability: str,
+    snapshot_every: int,
+    seed: int | None,
+    clock: Callable[[], float],
+    make: MakeSettings,
+) -> Desk:
+    """Open the agent of a file, or make one; `Agent.open` says what each argument is.
+
+    Parameters
+    ----------
+    given : mapping
+        Settings by name, all others being as they were.
+    make : callable
+        Makes the settings of a new agent.
+    """
+    check_choice("`durability` of open", durability, LEVELS)
+    check_integer("`snapshot_every` of open", snapshot_every, 1)
+    journal = journal_of(path, durability)
+    try:
+        stored = journal.meta("settings")
+        if stored is None:
+            settings = make(None, model, given)
+            journal.set_meta("model", to_bytes(model))
+        else:
+            settings = changed(from_bytes(stored), given, str(path))
+            model = same_model(journal, model, str(path))
+        if stored is None or given:
+            journal.set_meta("settings", to_bytes(settings))
+        desk = Desk(settings, journal, fitter_of(settings), model, seed, clock, snapshot_every)
+    except BaseException:
+        journal.close()
+        raise
+    if desk.engine.job is not None:  # a refit was under way when the process ended
+        desk.start()
+    return desk
+
+
+def journal_of(path: str | os.PathLike[str], durability: str) -> SqliteJournal | PostgresJournal:
+    """Return the journal of a file, or that of a PostgreSQL database by its address."""
+    if str(path).startswith(("postgresql://", "postgres://")):
+        from posse.live.postgres import PostgresJournal
+
+        return PostgresJournal(str(path), durability)
+    return SqliteJournal(Path(path), durability)
+
+
+def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings:
+    """Return settings with those changed that may change, or say which must not."""
+    for name in LASTING:
+        if name in given and to_bytes(given[name]) != to_bytes(getattr(settings, name)):
+            raise ValueError(
+                f"`{name}` of the agent in {path!r} must be {getattr(settings, name)!r}, as it was made. "
+                f"Got {given[name]!r}."
+            )
+    return replace(settings, **{name: value for name, value in given.items() if name not in LASTING})
+
+
+def same_model(journal: SqliteJournal | PostgresJournal, model: Model | None, path: str) -> Model | None:
+    """Return the model that an agent began with, or say that another was given."""
+    stored = journal.meta("model") or b""
+    if model is not None and to_bytes(model) != stored:
+        raise ValueError(
+            f"`model` of the agent in {path!r} must be that which it was made with. Got another."
+        )
+    known: Model | None = from_bytes(stored)
+    return known
+
+
+def read_desk(path: str | os.PathLike[str]) -> Desk:
+    """Return the agent of a file as it stands, to look at; another process may have it open."""
+    if not Path(path).is_file():
+        raise JournalError(f"{os.fspath(path)!r} must be a journal. Got no such file.")
+    journal = SqliteJournal(Path(path), read_only=True)
+    try:
+        stored = journal.meta("settings")
+        if stored is None:
+            raise JournalError(f"{os.fspath(path)!r} must be a journal with an agent. Got an empty one.")
+        model = same_model(journal, None, os.fspath(path))
+        return Desk(from_bytes(stored), journal, InlineFitter(), model, 0, time.time)
+    except BaseException:
+        journal.close()
+        raise
+
+
+def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
+    """Write all decisions of a journal to a Parquet file, and return how many there are.
+
+    Parameters
+    ----------
+    path : path
+        The file that `Agent.open` has made; another process may have it open.
+    out : path
+        Of the new file: a row for each decision, with its task, arm, propensities, features and the reward
+        that it counts with, which is missing where there is none.
+    """
+    desk = read_desk(path)
+    try:
+        assert isinstance(desk.journal, SqliteJournal)
+        waiting = desk.engine.waiting
+        return write_log(_settled(desk, math.inf, waiting), desk.settings, out)
+    finally:
+        desk.journal.close()
+
+
+def archive(desk: Desk, out: str | os.PathLike[str], before: float) -> int:
+    """Move decisions that wait for nothing, made before a time, to a Parquet file; return how many."""
+    journal = desk.journal
+    if not isinstance(journal, SqliteJournal):
+        raise ValueError("an agent must be in a file to archive its events. Got one in memory.")
+    if Path(out).exists():
+        raise ValueError(f"the file to archive to must be new. Got {os.fspath(out)!r}.")
+    if desk.engine.job is not None:
+        raise ValueError("no refit must be under way to archive events. Got one: try again when it is there.")
+    desk.acknowledge()
+    desk.snapshot(wait=True, alone=True)
+    ids: list[str] = []
+
+    def noted() -> Iterator[Asked]:
+        for asked in _settled(desk, before, {}):
+            if asked.id not in desk.engine.waiting:
+                ids.append(asked.id)
+                yield asked
+
+    written = write_log(noted(), desk.settings, out)
+    journal.remove(ids)
+    return written
+
+
+def _settled(desk: Desk, before: float, waiting: Mapping[str, Asked]) -> Iterator[Asked]:
+    """Go through decisions made before a time; those that wait for nothing are marked as expired."""
+    assert isinstance(desk.journal, SqliteJournal)
+    for asked in desk.journal.decisions(before):
+        asked.expired = asked.id not in waiting
+        yield asked

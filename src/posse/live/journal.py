@@ -1,0 +1,134 @@
+"""Where events are kept, and what is asked of such a place; and one in memory, for agents without a file."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from posse.core.errors import PosseError
+from posse.live.events import Event
+from posse.live.records import Asked
+
+if TYPE_CHECKING:
+    from posse.live.engine import EngineState
+
+# An agent without a file knows so many decisions that wait for nothing any more.
+REMEMBERED = 20_000
+
+
+class JournalError(PosseError):
+    """The journal could not be read or written; what was asked for has not been done."""
+
+
+class Journal(Protocol):
+    """A list of events, each with a number; and states beside it, which save replaying all of them."""
+
+    def append(self, events: Sequence[Event]) -> int:
+        """Keep events, all or none, and return the number of the last one."""
+
+    def new(self, most: int) -> list[Event]:
+        """Return events that other processes wrote, which `append` gives their numbers; at most so many."""
+
+    def acknowledge(self) -> None:
+        """Return when all events that were appended are as durable as was promised."""
+
+    def find(self, id: str, before: int | None = None) -> Asked | None:
+        """Return a decision with the rewards it had before the event of that number; None if unknown."""
+
+    def settled(self, asked: Asked) -> None:
+        """Take note of a decision that waits for nothing any more."""
+
+    def save_version(self, number: int, state: Any) -> None:
+        """Keep the state of a version."""
+
+    def load_version(self, number: int) -> Any:
+        """Return the state of a version, None if it was not kept."""
+
+    def drop_version(self, number: int) -> None:
+        """Forget the state of a version."""
+
+    def save_state(self, state: EngineState, *, wait: bool = False, alone: bool = False) -> bool:
+        """Save a snapshot, unless one is being written; alone: and forget all others."""
+
+    def load_state(self) -> EngineState | None:
+        """Return the last snapshot; None if there is none."""
+
+    def erase(self, task: str, number: int) -> int:
+        """Forget all decisions of a task and their rewards; return how many there were."""
+
+    def replay(self, after: int) -> Iterator[tuple[int, Event]]:
+        """Go through all events after a number, in order."""
+
+    def close(self) -> None:
+        """Give up the file."""
+
+
+class MemoryJournal:
+    """A journal that keeps nothing but the last decisions that were settled, and the states of versions.
+
+    Examples
+    --------
+    >>> MemoryJournal().append([])
+    0
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._settled: OrderedDict[str, Asked] = OrderedDict()
+        self._versions: dict[int, Any] = {}
+
+    def append(self, events: Sequence[Event]) -> int:
+        """Count events, and return the number of the last one."""
+        self._last += len(events)
+        return self._last
+
+    def new(self, most: int) -> list[Event]:
+        """Return nothing: no other process can write here."""
+        return []
+
+    def acknowledge(self) -> None:
+        """Return at once: nothing is promised."""
+
+    def find(self, id: str, before: int | None = None) -> Asked | None:
+        """Return a decision that was settled lately."""
+        return self._settled.get(id)
+
+    def settled(self, asked: Asked) -> None:
+        """Remember a decision, and forget the one that was settled longest ago if there are many."""
+        self._settled[asked.id] = asked
+        if len(self._settled) > REMEMBERED:
+            self._settled.popitem(last=False)
+
+    def save_version(self, number: int, state: Any) -> None:
+        """Keep the state of a version."""
+        self._versions[number] = state
+
+    def load_version(self, number: int) -> Any:
+        """Return the state of a version, None if it was not kept."""
+        return self._versions.get(number)
+
+    def drop_version(self, number: int) -> None:
+        """Forget the state of a version."""
+        self._versions.pop(number, None)
+
+    def save_state(self, state: EngineState, *, wait: bool = False, alone: bool = False) -> bool:
+        """Save nothing: there is no file."""
+        return True
+
+    def load_state(self) -> None:
+        """Return None: there is no file."""
+
+    def erase(self, task: str, number: int) -> int:
+        """Forget the decisions of a task; return how many there were."""
+        own = [id for id, asked in self._settled.items() if asked.task == task]
+        for id in own:
+            del self._settled[id]
+        return len(own)
+
+    def replay(self, after: int) -> Iterator[tuple[int, Event]]:
+        """Go through nothing: no event is kept."""
+        return iter(())
+
+    def close(self) -> None:
+        """Do nothing: there is no file."""

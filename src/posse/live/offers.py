@@ -1,0 +1,131 @@
+"""Arms as callers have them, to features: a matrix, names with features, or names with a context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posse.core.encoder import Encoder
+from posse.core.tasks import as_numbers
+from posse.numerics.checks import Array
+
+# Larger numbers cannot be squared and summed.
+LARGEST = 1e75
+# Offers of names without a context are made once each, up to this many.
+MOST_OFFERS = 256
+
+
+class Offer(NamedTuple):
+    """What is on offer.
+
+    Attributes
+    ----------
+    names : tuple of str, optional
+        Of the arms; None where they are rows of a matrix.
+    features : (K, d)
+    """
+
+    names: tuple[str, ...] | None
+    features: Array
+
+
+class Offers:
+    """Turns arms into features, by the encoder if there is one.
+
+    Parameters
+    ----------
+    encoder : Encoder, optional
+
+    Examples
+    --------
+    >>> Offers(None).read({"red": [1.0, 0.0], "blue": [0.0, 1.0]}, None, dim=2)
+    Offer(names=('red', 'blue'), features=array([[1., 0.], [0., 1.]]))
+    >>> Offers(Encoder(arms=("red", "blue"))).read(["blue"], None, dim=3)
+    Offer(names=('blue',), features=array([[1., 0., 1.]]))
+    """
+
+    def __init__(self, encoder: Encoder | None) -> None:
+        self.encoder = encoder
+        self._known: dict[tuple[str, ...], Offer] = {}
+
+    def read(self, arms: Any, context: Mapping[str, Any] | None, dim: int | None) -> Offer:
+        """Return an offer, or say what is wrong with it.
+
+        Parameters
+        ----------
+        arms : (K, d), mapping of str to (d,) or to columns, or sequence of str
+        context : mapping, optional
+            Values of columns that all arms have in common, for the encoder.
+        dim : int, optional
+            d, once it is known.
+        """
+        if isinstance(arms, np.ndarray) and arms.dtype.kind != "U":
+            return Offer(None, self._checked(arms, None, context, dim))
+        if isinstance(arms, Mapping):
+            return self._read_mapping(arms, context, dim)
+        if isinstance(arms, str) or not len(arms):
+            raise ValueError(f"`arms` must be a matrix, a mapping or a list of names. Got {arms!r:.200}.")
+        if isinstance(arms[0], str):
+            return self._read_names(_checked_names(arms), context)
+        return Offer(None, self._checked(arms, None, context, dim))
+
+    def _read_mapping(
+        self, arms: Mapping[str, Any], context: Mapping[str, Any] | None, dim: int | None
+    ) -> Offer:
+        names = _checked_names(arms)
+        rows = list(arms.values())
+        if not isinstance(rows[0], Mapping):
+            return Offer(names, self._checked(rows, names, context, dim))
+        encoder = self._encoder("features that are named")
+        common = {} if context is None else context
+        wanted = [column.name for column in encoder.columns]
+        table = {}
+        for column in wanted:
+            missing = [name for name, row in arms.items() if column not in row and column not in common]
+            if missing:
+                raise ValueError(
+                    f"arm {missing[0]!r} must have column {column!r}. Got {list(arms[missing[0]])!r}."
+                )
+            table[column] = [row[column] if column in row else common[column] for row in rows]
+        features = encoder.encode(table, list(names) if encoder.arms else None)
+        return Offer(names, np.ascontiguousarray(np.broadcast_to(features, (len(names), encoder.dim))))
+
+    def _read_names(self, names: tuple[str, ...], context: Mapping[str, Any] | None) -> Offer:
+        known = self._known.get(names)
+        if known is not None and context is None:
+            return known
+        encoder = self._encoder("names of arms")
+        if not encoder.arms:
+            raise ValueError(f"`encoder` of Agent must name the arms. Got none for {list(names)!r:.200}.")
+        table = {name: [value] * len(names) for name, value in (context or {}).items()}
+        offer = Offer(names, np.ascontiguousarray(encoder.encode(table, list(names))))
+        if context is None and len(self._known) < MOST_OFFERS:
+            self._known[names] = offer
+        return offer
+
+    def _encoder(self, what: str) -> Encoder:
+        if self.encoder is None:
+            raise ValueError(f"{what} need an `encoder` of Agent, or a model with one. Got None.")
+        return self.encoder
+
+    def _checked(self, arms: Any, names: tuple[str, ...] | None, context: object, dim: int | None) -> Array:
+        if context is not None:
+            raise ValueError("`context` must be None where arms are given by their features. Got a context.")
+        features = as_numbers("arms", arms, ": one number for each feature")
+        if features.ndim != 2 or not features.size or (dim is not None and features.shape[1] != dim):
+            wanted = "d" if dim is None else f"d={dim}, as before"
+            raise ValueError(f"`arms` must have shape (K, {wanted}). Got {features.shape}.")
+        if not np.abs(features).max() <= LARGEST:  # so that NaN is refused, too
+            row = int(np.argmin((np.abs(features) <= LARGEST).all(axis=1)))
+            name = row if names is None else repr(names[row])
+            raise ValueError(f"`arms` must be numbers of at most 1e75. Got {features[row]} for arm {name}.")
+        return features
+
+
+def _checked_names(arms: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(arms)
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"names of arms must be strings, each once. Got {list(names)!r:.200}.")
+    return tuple(map(str, names))  # and not strings of NumPy, which files do not hold

@@ -1,0 +1,152 @@
+"""How an agent is doing, at a glance."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from posse.live.engine import Version
+
+if TYPE_CHECKING:
+    from posse.live.desk import Desk
+
+# A mean entropy below this says that an agent has stopped exploring; so many decisions are needed to say it.
+LEAST_ENTROPY, ENOUGH = 0.01, 500
+# Choices as far from their probabilities as this have something wrong with them.
+LEAST_CHANCE = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What has happened to an agent so far.
+
+    Attributes
+    ----------
+    tasks : int
+    decisions : int
+    rewards : int
+        Decisions that count with a reward that was told.
+    pending : int
+        Decisions that wait for a reward.
+    late : int
+        Rewards that came about after `reward_wait`; they do not count.
+    expired : int
+        Decisions that nobody waits for any more.
+    defaults : int
+        Expired decisions that count with the default reward.
+    versions : int
+        How many there have been.
+    version : int
+        The one that decisions are made by.
+    refitting, frozen, automatic : bool
+        Whether a refit is under way, learning has stopped, and refits are adopted by themselves.
+    mode : "live" or "shadow"
+    entropy : float
+        Of late decisions, 1 for choices at random and 0 for none.
+    sample_ratio : float
+        The chance of choices as far from their probabilities as these.
+    lift : float, optional
+        The mean reward less that of the control group.
+    lift_low, lift_high : float, optional
+        Its 95 % interval, with units as clusters.
+    match_rate : float, optional
+        In shadow mode: how often the agent decided for what was played.
+    reward_played, reward_matched : float, optional
+        In shadow mode: the mean reward, and that where the agent decided for what was played.
+    alarms : tuple of str
+        What somebody should look at.
+    """
+
+    tasks: int
+    decisions: int
+    rewards: int
+    pending: int
+    late: int
+    expired: int
+    defaults: int
+    versions: int
+    version: int
+    refitting: bool
+    frozen: bool
+    automatic: bool
+    mode: str
+    entropy: float | None
+    sample_ratio: float
+    lift: float | None
+    lift_low: float | None
+    lift_high: float | None
+    match_rate: float | None
+    reward_played: float | None
+    reward_matched: float | None
+    alarms: tuple[str, ...]
+
+
+def status_of(desk: Desk) -> Status:
+    """Return how the agent at a desk is doing."""
+    engine = desk.engine
+    monitor, counts = engine.monitor, engine.counts
+    entropy = None if math.isnan(monitor.entropy) else monitor.entropy
+    lift = monitor.lift or (None, None, None)
+    played, matched, reward, reward_matched, _ = monitor.shadow.tolist()
+    return Status(
+        tasks=len(engine.numbers),
+        **counts,
+        pending=len(engine.waiting),
+        versions=len(engine.versions),
+        version=engine.live,
+        refitting=engine.job is not None,
+        frozen=engine.frozen,
+        automatic=engine.automatic,
+        mode=desk.settings.mode,
+        entropy=entropy,
+        sample_ratio=monitor.ratio_chance,
+        lift=lift[0],
+        lift_low=lift[1],
+        lift_high=lift[2],
+        match_rate=matched / played if played else None,
+        reward_played=reward / played if played else None,
+        reward_matched=reward_matched / matched if matched else None,
+        alarms=tuple(alarms_of(desk)),
+    )
+
+
+def alarms_of(desk: Desk) -> list[str]:
+    """Return what somebody should look at, a sentence each."""
+    engine, found = desk.engine, []
+    monitor = engine.monitor
+    if engine.counts["decisions"] >= ENOUGH and monitor.entropy < LEAST_ENTROPY:
+        found.append(f"entropy: it has stopped exploring, at {monitor.entropy:.4f} of choices at random")
+    chance = monitor.ratio_chance
+    if chance < LEAST_CHANCE:
+        found.append(f"sample ratio: choices do not agree with their probabilities, chance {chance:.1e}")
+    if engine.failure and engine.failure != "given up":
+        found.append(f"refit: the last one failed: {engine.failure}")
+    if desk.backwards > 0.0:
+        found.append(f"clock: it went backwards by {desk.backwards:.3f} s")
+    return found
+
+
+def versions_of(desk: Desk) -> tuple[Version, ...]:
+    """Return all versions of the agent at a desk, the oldest first."""
+    under_way = {desk.engine.begun} if desk.engine.job is not None else set()
+    versions = desk.engine.versions
+    return tuple(versions[number] for number in sorted(versions) if number not in under_way)
+
+
+def read_status(path: str | os.PathLike[str]) -> Status:
+    """Return how the agent of a journal is doing, whether or not a process has it open.
+
+    Parameters
+    ----------
+    path : path
+        The file that `Agent.open` has made.
+    """
+    from posse.live.files import read_desk
+
+    desk = read_desk(path)
+    try:
+        return status_of(desk)
+    finally:
+        desk.journal.close()
