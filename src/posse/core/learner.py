@@ -232,7 +232,7 @@ class Learner:
             self._move(statistics)
 
     def hold(self, moving: bool) -> None:
-        """Let rewards, those that wait too, move their tasks at once; or let them wait for the next update."""
+        """Let rewards, those that wait too, move their tasks at once; or wait for the next update."""
         self.prompt = moving
         if moving:
             self._decide_anew()
