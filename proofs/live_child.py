@@ -6,6 +6,7 @@ python live_child.py PATH DURABILITY SEED [FAULT]
 from __future__ import annotations
 
 import ctypes
+import errno
 import platform
 import struct
 import sys
@@ -15,22 +16,26 @@ import numpy as np
 from posse.live import Agent
 from posse.live.journal import JournalError
 
-# Numbers of the system calls fsync and fdatasync.
-SYNCS = {"x86_64": (74, 75), "aarch64": (82, 83)}
+# Numbers of two system calls, by the machine, and the number of the error with which they are to fail.
+FAULTS = {
+    "sync": ({"x86_64": (74, 75), "aarch64": (82, 83)}, errno.EIO),  # fsync and fdatasync
+    "full": ({"x86_64": (18, 296), "aarch64": (68, 70)}, errno.ENOSPC),  # pwrite and pwritev
+}
 
 
-def fail_syncs() -> None:
-    """From now on fsync and fdatasync of this process fail with EIO: a filter of the kernel sees to it."""
+def fail(fault: str) -> None:
+    """Let system calls of this process fail that write to files: a filter of the kernel sees to it."""
 
     def step(code: int, yes: int, no: int, value: int) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
-    first, second = SYNCS[platform.machine()]
+    numbers, reason = FAULTS[fault]
+    first, second = numbers[platform.machine()]
     steps = [
         step(0x20, 0, 0, 0),  # load the number of the call
         step(0x15, 1, 0, first),
         step(0x15, 0, 1, second),
-        step(0x06, 0, 0, 0x00050000 | 5),  # EIO
+        step(0x06, 0, 0, 0x00050000 | reason),
         step(0x06, 0, 0, 0x7FFF0000),  # as usual
     ]
     code = ctypes.create_string_buffer(b"".join(steps))
@@ -41,14 +46,14 @@ def fail_syncs() -> None:
 
 
 def main(path: str, durability: str, seed: int, fault: str) -> None:
-    """Ask and tell until something fails or the process is killed; FAULT "sync" lets syncs fail soon."""
+    """Ask and tell until something fails or the process is killed; with a FAULT it does so soon."""
     rng = np.random.default_rng(seed)
     agent = Agent.open(path, durability=durability, refits="inline", snapshot_every=50, reward_wait=1.0)
     start = agent.status().decisions
     for n in range(start, start + 1_000_000):
         try:
-            if fault == "sync" and n == start + 20:
-                fail_syncs()
+            if fault and n == start + 20:
+                fail(fault)
             decision = agent.ask(f"shop {rng.integers(5)}", rng.standard_normal((4, 3)), id=f"{seed}-{n}")
             print("asked", decision.id, flush=True)
             reward = float(rng.standard_normal())

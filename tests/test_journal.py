@@ -19,7 +19,6 @@ from posse import Encoder, FactorPrior, GramStatistics, IndependentThompson, Mod
 from posse.core.account import Account
 from posse.live import Agent, read_status
 from posse.live.journal import JournalError
-from posse.live.sqlite import SqliteJournal
 
 
 def live(agent: Agent, rng: np.random.Generator, clock: Clock, n: int) -> None:
@@ -104,48 +103,6 @@ def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path, durability: str)
         lines += rest.splitlines(keepends=True)
     assert sum(line.startswith("told") for line in lines) > 20
     check_after_death(path, lines)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="system calls are filtered by Linux")
-def test_a_sync_that_fails_acknowledges_nothing_and_corrupts_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "files" / "agent.db"
-    path.parent.mkdir()
-    child = run_child(path, "power", 1, "sync")
-    out, _ = child.communicate(timeout=120)
-    lines = out.splitlines(keepends=True)
-    assert lines[-1].startswith("error")
-    assert "must be opened again" in lines[-1]
-    assert sum(line.startswith("told") for line in lines) == 20
-    assert sum(line.startswith("asked") for line in lines) == 20
-    check_after_death(path, lines)
-
-
-def test_a_full_disk_acknowledges_nothing_and_the_agent_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    agent = Agent.open(tmp_path / "agent.db", refits="never", seed=0)
-    agent.ask("a", np.eye(3), id="first")
-    journal = agent._desk.journal
-    assert isinstance(journal, SqliteJournal)
-    (pages,) = journal._db.execute("PRAGMA page_count").fetchone()
-    journal._db.execute(f"PRAGMA max_page_count = {pages + 2}")
-    asked = 0
-    with pytest.raises(JournalError, match="full"):  # noqa: PT012
-        for n in range(10_000):
-            agent.ask("a", np.eye(3), id=f"n{n}")
-            asked += 1
-    assert agent.status().decisions == asked + 1
-    with pytest.raises(JournalError, match="full"):  # noqa: PT012
-        for n in range(10_000):
-            agent.tell(f"n{n % asked}", 1.0, f"event {n}")
-    before = agent.status().rewards
-    journal._db.execute(f"PRAGMA max_page_count = {2**30}")
-    agent.tell("first", 2.0)
-    assert agent.status().rewards == before + 1
-    copy = Agent.open(tmp_path / "other.db", refits="never", seed=0)
-    crash(copy)
-    crash(agent)
-    again = Agent.open(tmp_path / "agent.db", refits="never", seed=0)
-    same_state(agent, again)
-    again.close()
 
 
 def test_group_commits_serve_many_threads(tmp_path: Path) -> None:

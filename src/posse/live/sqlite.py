@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -78,6 +79,8 @@ class SqliteJournal:
 
     def _connect(self, read_only: bool, level: str) -> sqlite3.Connection:
         mode = "ro" if read_only else "rwc"
+        if read_only and not self._beside_writer():
+            mode += "&immutable=1"  # else SQLite would make a file to share with a writer
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10.0)
         try:
@@ -90,6 +93,11 @@ class SqliteJournal:
             db.close()
             raise
         return db
+
+    def _beside_writer(self) -> bool:
+        """Return whether somebody may write while this is read, or we may make what that takes."""
+        can_write = os.access(self.path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+        return can_write or self.path.with_name(self.path.name + "-wal").exists()
 
     def _check(self, db: sqlite3.Connection, new: bool) -> None:
         (mark,) = db.execute("PRAGMA application_id").fetchone()
