@@ -81,7 +81,8 @@ def columns_of(group: list[Asked], settings: Settings) -> dict[str, Any]:
     features = np.array([asked.features for asked in group])
     named = None if settings.encoder is None else settings.encoder.features
     for place in range(features.shape[1] if group else 0):
-        found[f"x{place}" if named is None else named[place]] = pa.array(features[:, place])
+        name = f"x{place}" if named is None else named[place]
+        found[f"{name} (feature)" if name in kinds else name] = pa.array(features[:, place])
     return found
 
 
