@@ -11,10 +11,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from proofs import coverage, diagnose, kills, live, processes, promise, propensities, two_speeds
+from proofs import (
+    coverage,
+    default_policy,
+    diagnose,
+    kills,
+    live,
+    processes,
+    promise,
+    propensities,
+    two_speeds,
+)
 
 PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
+    "default-policy": default_policy.prove,
     "diagnose": diagnose.prove,
     "kills": kills.prove,
     "kills-postgres": kills.prove_two,
