@@ -88,7 +88,7 @@ def _at_random(problem: Problem, actions: FiniteActions, on_offer: Any, best: An
 
 
 def prove(n_seeds: int = 2, horizon: int = HORIZON) -> dict[str, Any]:
-    """Return by policy the loss over all scenarios, in geometric means, and how near propensities are to 0."""
+    """Return by policy the loss over all scenarios, geometric means, and how near propensities are to 0."""
     found: dict[str, Any] = {}
     losses: dict[str, Any] = {}
     for name, (policy, floor) in CANDIDATES.items():

@@ -1,0 +1,211 @@
+"""What stands between a policy and a choice, and what is watched: by second roads to the same numbers."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from proofs.live_checks import same_state, statistics_of
+
+from live_world import TASKS, Clock, Story, arms, assert_same, naive
+from posse import Encoder, FactorPrior, Random, Shared, SharedThompson
+from posse.live import Agent
+from posse.live.engine import LEAST_QUEUE
+from posse.live.guards import bucket_of
+from posse.live.monitor import SLOTS, lift
+
+
+def test_arms_of_batches_and_floors_come_up_as_often_as_is_said() -> None:
+    # 6,000 decisions of 4 arms: each count within 4.5 standard deviations, which fails once in 30,000 seeds
+    fixed = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [-1.0, 0.0]])
+    for agent in (
+        Agent(SharedThompson(), floor=0.07, refits="never", seed=1),
+        Agent(SharedThompson(), floor=0.0, refits="never", seed=2),
+        Agent(Random(), floor={"1": 0.5}, refits="never", seed=3),
+    ):
+        chosen, expected, variance = np.zeros(4), np.zeros(4), np.zeros(4)
+        for _ in range(20):
+            for decision in agent.ask_many(["t"] * 300, np.broadcast_to(fixed, (300, 4, 2))):
+                chosen[int(decision.arm)] += 1
+                expected += decision.propensities
+                variance += decision.propensities * (1 - decision.propensities)
+        assert np.abs(chosen - expected).max() < 4.5 * np.sqrt(variance.max())
+        assert expected.sum() == pytest.approx(6000)
+
+
+def test_propensities_are_the_floor_and_a_share_of_the_policys_own() -> None:
+    # the policy alone draws the same numbers, so that what the floor does can be worked out by hand
+    features = {"a": [1.0, 0.2], "b": [0.3, 1.0], "c": [0.5, 0.5]}
+    plain = Agent(SharedThompson(), floor=0.0, refits="never", seed=5)
+    floored = Agent(SharedThompson(), floor={"a": 0.2, "c": 0.05, "z": 0.4}, refits="never", seed=5)
+    own, mixed = plain.ask("t", features), floored.ask("t", features)
+    floors = np.array([0.2, 0.0, 0.05])
+    np.testing.assert_allclose(mixed.propensities, floors + (1 - floors.sum()) * own.propensities)
+    assert mixed.propensity == mixed.propensities[list(features).index(str(mixed.arm))]
+    for agent in (plain, floored):
+        agent.forbid("t", ["a"])
+    own, mixed = plain.ask("t", features), floored.ask("t", features)
+    assert own.propensities[0] == mixed.propensities[0] == 0.0
+    floors[0] = 0.0
+    np.testing.assert_allclose(mixed.propensities, floors + (1 - floors.sum()) * own.propensities)
+    assert mixed.propensities.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("floor", [0, 0.0, np.float32(0.0), 1])
+def test_a_floor_may_be_any_number(floor: float) -> None:
+    chances = Agent(Random(), floor=floor, refits="never", seed=0).ask("t", np.eye(3)).propensities
+    assert chances == pytest.approx(1 / 3)
+
+
+def test_a_control_group_without_its_arm_plays_any_that_is_allowed() -> None:
+    agent = Agent(control=1.0, control_arm="old", refits="never", seed=0)
+    agent.forbid("t", ["b"])
+    decision = agent.ask("t", {"a": [1.0], "b": [2.0], "c": [3.0]})
+    assert decision.propensities.tolist() == [0.5, 0.0, 0.5]
+    decision = agent.ask("t", {"a": [1.0], "old": [2.0]})
+    assert decision.propensities.tolist() == [0.0, 1.0]
+    for _ in range(600):
+        agent.ask("t", {"a": [1.0], "old": [2.0]})
+    assert agent.status().entropy is None  # nothing was left to the policy, so it has not stopped exploring
+    assert agent.status().alarms == ()
+
+
+def test_the_interval_of_the_lift_covers_the_truth_as_often_as_it_says() -> None:
+    # 500 worlds of 300 units that differ: 95 % of intervals, within four standard deviations of a count
+    covered = 0
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(1, 30, size=300)
+        control = rng.random(300) < 0.2
+        means = rng.standard_normal(300) + 0.3 * ~control
+        totals = sizes * means + np.sqrt(sizes) * rng.standard_normal(300)
+        counts = np.where([~control, control], sizes, 0)
+        found = lift(counts.astype(float), np.where([~control, control], totals, 0.0))
+        assert found is not None
+        covered += found[1] <= 0.3 <= found[2]
+    assert abs(covered / 500 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 500)
+
+
+def test_what_is_watched_of_a_shadow_is_worked_out_from_what_was_told() -> None:
+    agent = Agent(Random(), mode="shadow", rewards="last", refits="never", seed=0)
+    rng = np.random.default_rng(0)
+    same, every = [], []
+    for _ in range(400):
+        decision, played = agent.ask("a", np.eye(3)), int(rng.integers(3))
+        agent.tell(decision.id, 99.0, "early", at=0.0, played=played)
+        reward = float(played + rng.standard_normal())
+        agent.tell(decision.id, reward, "late", played=played)  # which replaces the other
+        every.append(reward)
+        same += [reward] if played == decision.arm else []
+    status = agent.status()
+    assert status.match_rate == len(same) / 400
+    assert status.reward_played == pytest.approx(np.mean(every))
+    assert status.reward_matched == pytest.approx(np.mean(same))
+    assert status.matched_low is not None
+    assert status.matched_high is not None
+    half = 1.98 * np.std(same, ddof=1) / np.sqrt(len(same))
+    assert (status.matched_high - status.matched_low) / 2 == pytest.approx(half, rel=0.01)
+
+
+def test_every_reward_three_times_in_any_order_leads_where_once_in_order_does() -> None:
+    clock = Clock()
+    once, thrice = (
+        Agent(Shared(memory="all"), rewards="sum", refits=refits, seed=0, clock=clock)
+        for refits in ("never", "inline")
+    )
+    rng, story = np.random.default_rng(0), Story()
+    for number in range(120):
+        clock.now += 1.0
+        task, x = TASKS[number % 3], arms(rng)[:1]  # one arm: both agents learn from the same rows
+        for agent in (once, thrice):
+            agent.ask(task, x, id=str(number))
+        story.asked[str(number)] = (clock.now, task, x[0])
+        for event in "ab":
+            reward = float(x[0].sum() + rng.standard_normal())
+            story.rewards.append((str(number), event, clock.now, reward))
+    for id, event, at, value in story.rewards:
+        once.tell(id, value, event, at)
+    sent = [reward for reward in story.rewards for _ in range(3)]
+    for place in rng.permutation(len(sent)):
+        id, event, at, value = sent[place]
+        thrice.tell(id, value, event, at)
+    assert thrice.status().version > 2
+    total = statistics_of(thrice)
+    assert_same(total, statistics_of(once), 1e-12)
+    assert_same(total, naive(story, list(TASKS), rewards="sum"), 1e-12)
+    cold, other = (FactorPrior().fit(statistics_of(agent)) for agent in (once, thrice))
+    np.testing.assert_allclose(cold.theta, other.theta, atol=1e-6)
+    np.testing.assert_allclose(cold.covariance, other.covariance, atol=1e-6)
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), "yesterday", 1e300])
+def test_a_reward_at_no_time_is_refused_and_one_of_the_future_does_not_move_the_clock(at: object) -> None:
+    clock = Clock()
+    agent = Agent(reward_wait=10.0, refits="never", seed=0, clock=clock)
+    decision, other = agent.ask("a", np.eye(2)), agent.ask("a", np.eye(2))
+    with pytest.raises(ValueError, match="`at` of tell must be a finite number"):
+        agent.tell(decision.id, 1.0, at=at)  # type: ignore[arg-type]
+    agent.tell(decision.id, 1.0, at=1e12)  # milliseconds instead of seconds
+    clock.now += 1.0
+    agent.tell(other.id, 1.0)
+    status = agent.status()
+    assert (status.late, status.rewards, status.expired, status.alarms) == (1, 1, 0, ())
+
+
+def test_an_encoder_says_how_many_features_there_are_from_the_begin() -> None:
+    agent = Agent(encoder=Encoder(arms=("red", "blue")), refits="never", seed=0)
+    with pytest.raises(ValueError, match=r"shape \(K, d=3, as before\)\. Got \(2, 2\)"):
+        agent.ask("a", np.eye(2))
+    agent.ask("a", np.eye(3))
+    agent.ask("a", ["red"])
+
+
+def test_memory_does_not_grow_with_decisions_that_are_settled(tmp_path: Path) -> None:
+    clock = Clock()
+    agent = Agent.open(
+        tmp_path / "agent.db", reward_wait=1e9, refits="never", seed=0, clock=clock, snapshot_every=10**9
+    )
+    offered = np.eye(5)
+
+    def play(n: int) -> None:
+        for start in range(0, n, 500):
+            clock.now += 1.0
+            names = [{f"arm {start}-{clock.now}-{k}": offered[k] for k in range(5)} for _ in range(500)]
+            made = agent.ask_many(["a"] * 500, names)  # arms that come and go
+            agent.tell_many([decision.id for decision in made], [1.0] * 500)
+
+    tracemalloc.start()
+    play(3000)
+    before, _ = tracemalloc.get_traced_memory()
+    play(6000)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 6000 * 20  # far below an id for each decision
+    engine = agent._desk.engine
+    assert len(engine.queue) <= LEAST_QUEUE + 2
+    assert len(engine.monitor.slots) == SLOTS
+    agent.close()
+
+
+def test_watches_are_the_same_after_a_restart_with_more_arms_than_slots(tmp_path: Path) -> None:
+    path, clock = tmp_path / "agent.db", Clock()
+    one = Agent.open(path, refits="never", seed=0, clock=clock, snapshot_every=20)
+    other = Agent(refits="never", seed=0, clock=clock)
+    rng = np.random.default_rng(0)
+    for number in range(150):
+        names = {f"arm {k}": arms(rng)[0] for k in rng.choice(100, size=5, replace=False)}
+        for agent in (one, other):
+            agent.ask("a", names, id=str(number))
+        if number % 40 == 39:
+            one.close()
+            one = Agent.open(path, seed=0, clock=clock, snapshot_every=20)
+    same_state(one, other)
+    one.close()
+
+
+def test_units_in_many_buckets_are_held_back_in_the_share_that_was_asked_for() -> None:
+    # 20,000 units: the share of 0.1 within four standard deviations and the rounding of buckets
+    held = np.mean([bucket_of(f"user {number}") < round(0.1 * 1024) for number in range(20_000)])
+    assert abs(held - 0.1) < 4 * np.sqrt(0.09 / 20_000) + 1 / 2048
