@@ -40,8 +40,10 @@ def live(
     repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 5,
     decisions: Annotated[int, typer.Option(help="Until an agent has made so many.")] = 1_000_000,
 ) -> None:
-    """Time decisions and rewards of an Agent, in memory and in a file, and as it grows."""
+    """Time decisions and rewards of an Agent: in memory, in a file, beside a refit, at first, as it grows."""
     console.print(agent.decisions(repeats))
+    console.print(agent.beside_fit(repeats))
+    console.print(agent.first_decision(repeats))
     console.print(agent.growth(decisions))
 
 

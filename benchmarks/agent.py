@@ -1,8 +1,11 @@
-"""What a decision and a reward of an `Agent` cost, in memory and in a file, one at a time and in batches."""
+"""What decisions and rewards of an `Agent` cost: in memory, in a file, in batches, beside a refit, at first."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -10,6 +13,8 @@ import numpy as np
 from rich.table import Table
 
 from posse import Agent, Learner, SharedThompson
+from posse.core.episode import Job
+from posse.live.refits import BackgroundFitter, Finished, attempt
 
 N_TASKS, DIM, N_ARMS, CALLS, BATCH = 1000, 30, 20, 3000, 100
 NAMES = [f"task {number}" for number in range(N_TASKS)]
@@ -65,6 +70,110 @@ def growth(n_decisions: int) -> Table:
             status = agent.status()
             table.add_row(f"{status.decisions:,}", f"{ask:.0f}", f"{tell:.0f}", f"{status.pending:,}")
         agent.close()
+    return table
+
+
+class ThreadFitter(BackgroundFitter):
+    """Runs refits in a thread, to be compared with."""
+
+    def run(self, job: Job, number: int, finished: Finished) -> None:
+        """Start a refit."""
+        threading.Thread(target=lambda: finished(job, number, *attempt(job)), daemon=True).start()
+
+
+def beside_fit(repeats: int) -> Table:
+    """Time asks while nothing else happens and while a refit is under way, in a process and in a thread.
+
+    Of every kind the repeat with the least 99th percentile: what other programs do on the machine is no part
+    of this.
+    """
+    table = Table(
+        "meanwhile",
+        "median, µs",
+        "99 %, µs",
+        "99 %, ratio",
+        "longest, ms",
+        "asks",
+        title=f"Asks beside a refit: T = {N_TASKS}, d = {DIM}, K = {N_ARMS}, wall time",
+    )
+    rng = np.random.default_rng(0)
+    arms = rng.standard_normal((BATCH, N_ARMS, DIM))
+    quiet = 0.0
+    for what, fitter in (
+        ("nothing", None),
+        ("a refit in a process", None),
+        ("a refit in a thread", ThreadFitter),
+    ):
+        with Agent(refits="background", seed=0) as agent:
+            if what == "a refit in a thread":
+                agent._desk.fitter = ThreadFitter()
+            least: np.ndarray | None = None
+            for _ in range(repeats):
+                _rewarded(agent, rng)
+                if what != "nothing":
+                    agent.refit()
+                times = _while(agent, arms, what != "nothing")
+                if least is None or np.percentile(times, 99) < np.percentile(least, 99):
+                    least = times
+            assert least is not None
+            median, high = np.percentile(least, [50, 99])
+            quiet = quiet or high
+            table.add_row(
+                what,
+                f"{median:.0f}",
+                f"{high:.0f}",
+                f"{high / quiet:.2f}",
+                f"{least.max() / 1e3:.1f}",
+                f"{len(least):,}",
+            )
+    return table
+
+
+def _rewarded(agent: Agent, rng: np.random.Generator) -> None:
+    """Give every task some rows more, so that there is something to fit; no refit is begun by them."""
+    agent._engine.not_before = np.inf
+    for _ in range(5):
+        made = agent.ask_many(NAMES, rng.standard_normal((N_TASKS, 1, DIM)))
+        agent.tell_many([decision.id for decision in made], rng.standard_normal(N_TASKS).tolist())
+
+
+def _while(agent: Agent, arms: np.ndarray, fitting: bool) -> np.ndarray:
+    """Return how long asks take, in microseconds: while a refit is under way, or for three seconds."""
+    times: list[int] = []
+    end = time.perf_counter() + 3.0
+    while agent._engine.job is not None if fitting else time.perf_counter() < end:
+        start = time.perf_counter_ns()
+        agent.ask(NAMES[len(times) % N_TASKS], arms[len(times) % BATCH])
+        times.append(time.perf_counter_ns() - start)
+    return np.array(times) / 1e3
+
+
+FIRST = """
+import time
+from numba.core import caching
+if {bare}:
+    caching.CacheImpl._locator_classes = []
+import numpy as np
+from posse import Agent
+agent = Agent()
+agent.ask("a", np.eye(3))
+print(time.process_time())
+"""
+
+
+def first_decision(repeats: int) -> Table:
+    """Time a fresh process until it has decided, with what was compiled before, and with no place for that."""
+    table = Table(
+        "compiler's cache",
+        "seconds",
+        title="From the start of a process to its first decision, processor time",
+    )
+    for what, bare in (("there", False), ("cannot be written", True)):
+        command = [sys.executable, "-c", FIRST.format(bare=bare)]
+        runs = [
+            subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(repeats + 1)
+        ]
+        table.add_row(what, f"{np.median([float(run.stdout) for run in runs[1:]]):.2f}")
     return table
 
 

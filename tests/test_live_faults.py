@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,39 +106,6 @@ def test_a_thread_that_waits_for_others_is_not_told_that_all_is_well_when_their_
         agent.ask("a", np.eye(2), id="mine")
     crash(agent)
     assert read_status(tmp_path / "agent.db").decisions == 1
-
-
-def test_group_commits_write_every_row_once(tmp_path: Path) -> None:
-    journal = SqliteJournal(tmp_path / "agent.db", "power")
-    agent = Agent.open(tmp_path / "other.db", refits="never", seed=0)
-    agent.ask("a", np.eye(2))
-    event = next(iter(agent._desk.engine.waiting.values()))
-    lock, number = threading.Lock(), 0
-
-    def work() -> None:
-        nonlocal number
-        for _ in range(200):
-            with lock:
-                number += 1
-                journal.append([type(event)(f"{number}", *_parts(event))])
-            journal.acknowledge()
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    sys.setswitchinterval(interval)
-    assert [asked.id for asked in journal.decisions()] == [str(n) for n in range(1, 801)]
-    journal.close()
-    agent.close()
-
-
-def _parts(asked: Any) -> tuple[Any, ...]:
-    names = ("at", "task", "arm", "names", "chances", "features", "offered", "version", "shown", "unit")
-    return (*(getattr(asked, name) for name in names), asked.control, asked.played)
 
 
 def test_events_are_not_removed_where_there_is_no_room_for_a_snapshot(
