@@ -1,4 +1,4 @@
-"""What decisions and rewards of an `Agent` cost: in memory, in a file, in batches, beside a refit, at first."""
+"""What decisions and rewards of an `Agent` cost: in memory, in a file, in batches, beside a refit."""
 
 from __future__ import annotations
 
@@ -99,11 +99,7 @@ def beside_fit(repeats: int) -> Table:
     rng = np.random.default_rng(0)
     arms = rng.standard_normal((BATCH, N_ARMS, DIM))
     quiet = 0.0
-    for what, fitter in (
-        ("nothing", None),
-        ("a refit in a process", None),
-        ("a refit in a thread", ThreadFitter),
-    ):
+    for what in ("nothing", "a refit in a process", "a refit in a thread"):
         with Agent(refits="background", seed=0) as agent:
             if what == "a refit in a thread":
                 agent._desk.fitter = ThreadFitter()
