@@ -158,7 +158,7 @@ print(time.process_time())
 
 
 def first_decision(repeats: int) -> Table:
-    """Time a fresh process until it has decided, with what was compiled before, and with no place for that."""
+    """Time a fresh process until it has decided, with what was compiled before and with no place for that."""
     table = Table(
         "compiler's cache",
         "seconds",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +14,12 @@ from hypothesis import strategies as st
 from proofs.live_checks import same_state, statistics_of
 
 from live_world import TASKS, Clock, Story, arms, assert_same, naive
-from posse import Encoder, Fading, Random, SharedThompson, SharedUCB
+from posse import Encoder, Fading, MLinGreedy, Random, SharedThompson, SharedUCB
 from posse.core.columns import CategoryColumn, NumberColumn
 from posse.live import Agent
 from posse.live.dice import Dice
 from posse.live.guards import bucket_of
+from posse.live.journal import JournalError
 from posse.live.monitor import ratio_chance
 from posse.numerics.random import standard_normal
 
@@ -130,6 +134,9 @@ def test_a_reward_that_is_no_number_is_refused_and_loses_nothing(reward: object)
         (["red"], "need an `encoder`"),
         ({"red": {"price": 1.0}}, "need an `encoder`"),
         ([[1.0, 2.0], [1.0]], "rows of equal length"),
+        (None, "a matrix, a mapping or a list"),
+        (3, "a matrix, a mapping or a list"),
+        ({1: [1.0, 2.0]}, "strings, each once"),
     ],
 )
 def test_arms_that_are_wrong_are_refused_and_nothing_happens(wrong: object, message: str) -> None:
@@ -137,6 +144,58 @@ def test_arms_that_are_wrong_are_refused_and_nothing_happens(wrong: object, mess
     agent.ask("a", np.eye(2))
     with pytest.raises(ValueError, match=message):
         agent.ask("a", wrong)
+    assert agent.status().decisions == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"policy": SharedThompson}, r"a policy, as Shared\(\)\. Got <class"),
+        ({"policy": MLinGreedy(rank=2)}, "needs a horizon"),
+        ({"policy": 3}, r"a policy, as Shared\(\)\. Got 3"),
+        ({"encoder": 3}, "an Encoder or None"),
+        ({"model": 3}, "a Model"),
+        ({"clock": 3}, "callable"),
+        ({"control_arm": 2.5}, "a name or a row"),
+        ({"floor": {"a": "x"}}, "`floor` of Agent must be a finite number"),
+        ({"default_reward": 1.0}, "`reward_wait` of Agent must say"),
+    ],
+)
+def test_settings_that_are_wrong_are_refused_when_the_agent_is_made(
+    wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Agent(**wrong)
+
+
+def test_calls_that_are_wrong_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    agent = Agent.open(tmp_path / "agent.db", refits="never", seed=0)
+    decision = agent.ask("a", np.eye(2))
+    wrong: dict[str, Callable[[], object]] = {
+        "`id` of tell must be a string": lambda: agent.tell([1], 1.0),  # type: ignore[arg-type]
+        "`id` of activate must be a string": lambda: agent.activate(1),  # type: ignore[arg-type]
+        "`arms` of forbid must be a list": lambda: agent.forbid("a", "red"),
+        "`before` of archive must be a finite": lambda: agent.archive("x", "now"),  # type: ignore[arg-type]
+        "`unit` of ask must be a string": lambda: agent.ask("a", np.eye(2), unit=""),
+        "`task` of ask must be a string": lambda: agent.ask("\ud800", np.eye(2)),
+        "`event` of tell must be a string": lambda: agent.tell(decision.id, 1.0, ""),
+        "`played` of tell must be None": lambda: agent.tell(decision.id, 1.0, played=0),
+    }
+    for message, call in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert (agent.status().decisions, agent.status().tasks) == (1, 1)
+    agent.close()
+    agent.close()
+    for call in (
+        lambda: agent.tell(decision.id, 1.0),
+        lambda: agent.ask("a", np.eye(2), id=decision.id),
+        lambda: agent.ask_many(["a"], [np.eye(2)]),
+        lambda: agent.tell_many([decision.id], [1.0]),
+        lambda: agent.activate(decision.id),
+    ):
+        with pytest.raises(JournalError, match="one that was closed"):
+            call()
     assert agent.status().decisions == 1
 
 

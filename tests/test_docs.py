@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from docs.pages import ROOT, Outcome, PageRun, pages
 
-SLOW = {"docs/howto/command.md", "docs/howto/logs.md", "docs/tutorial.md"}
+SLOW = {"docs/howto/command.md", "docs/howto/live.md", "docs/howto/logs.md", "docs/tutorial.md"}
 
 
 @pytest.mark.parametrize(

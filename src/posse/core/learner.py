@@ -80,7 +80,7 @@ class Learner:
     ) -> None:
         check_integer("`n_tasks` of Learner", n_tasks, 1)
         check_integer("`dim` of Learner", dim, 1)
-        decides = _deciding(policy)
+        decides = deciding(policy)
         episode = Episode(policy, n_tasks=n_tasks, dim=dim)
         pending = PendingRows(policy.statistics, n_tasks, dim)
         self._begin_from(
@@ -357,7 +357,7 @@ class Learner:
                 f"`saved` of restore must be what `snapshot` returned. Got {type(saved).__name__}; "
                 "`posse.load` reads a file."
             )
-        policy = _deciding(saved.policy)
+        policy = deciding(saved.policy)
         n_tasks, dim = saved.theta.shape
         episode = Episode(policy, n_tasks=n_tasks, dim=dim, state=saved.state)
         episode.updated_at, episode.due_at = saved.updated_at, saved.due_at
@@ -388,7 +388,7 @@ class Learner:
         self._beliefs = Beliefs(*arrays)
 
 
-def _deciding(policy: Policy) -> DecidesRows:
+def deciding(policy: Policy) -> DecidesRows:
     """Return a policy that can decide for single tasks, or say that it cannot."""
     if not isinstance(policy, DecidesRows) or not keeps_pace(policy, "chances", "select"):
         raise ValueError(

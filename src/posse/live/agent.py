@@ -173,6 +173,7 @@ class Agent(Controls):
         """
         desk = self._desk
         with self._lock:
+            desk.check()
             asked = None if id is None else desk.known(check_text("`id` of ask", id))
             if asked is None:
                 asked = self._decide(task, arms, context, id, unit, shown)
@@ -240,6 +241,7 @@ class Agent(Controls):
         """
         desk, engine = self._desk, self._engine
         with self._lock:
+            desk.check()
             now = desk.now()
             told = self._check_told(id, reward, event, at, played, now)
             if told is not None:
@@ -254,7 +256,7 @@ class Agent(Controls):
     ) -> happened.Told | None:
         """Return what to record of a reward; None if that was told before."""
         value = check_reward(reward)
-        asked = self._engine.find(id)
+        asked = self._engine.find(check_text("`id` of tell", id))
         if asked is None:
             raise ValueError(f"`id` of tell must be that of a decision. Got {id!r}, which is unknown.")
         if event is not None:
@@ -313,7 +315,8 @@ class Agent(Controls):
     def activate(self, id: str) -> None:
         """Say that a decision was shown which was asked for with `shown=False`: from now on it counts."""
         with self._lock:
-            asked = self._engine.find(id)
+            self._desk.check()
+            asked = self._engine.find(check_text("`id` of activate", id))
             if asked is None:
                 raise ValueError(
                     f"`id` of activate must be that of a decision. Got {id!r}, which is unknown."
@@ -329,6 +332,10 @@ def settings_of(policy: Policy | None, model: Model | None, options: Mapping[str
     known = {name: value for name, value in options.items() if name != "policy"}
     policy = options.get("policy", policy)
     if model is not None:
+        if not isinstance(model, Model):
+            raise ValueError(
+                f"`model` of Agent must be a Model, as `posse.load` gives it. Got {model!r:.200}."
+            )
         if known.get("encoder") not in (None, model.encoder):
             raise ValueError("`encoder` of Agent must be None or that of the model. Got another.")
         known["encoder"] = model.encoder

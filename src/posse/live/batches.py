@@ -30,6 +30,7 @@ def ask_many(
     """
     n_rows = len(tasks)
     check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
+    desk.check()
     now = desk.now()
     desk.expire(now)
     named, known = _named(desk, n_rows, ids, now)
@@ -120,6 +121,7 @@ def tell_many(
     """Tell many rewards; `Agent.tell_many` says what each argument is."""
     n_rows = len(ids)
     check_lengths("tell_many", n_rows, rewards=rewards, events=events, ats=ats)
+    desk.check()
     now = desk.now()
     told: dict[tuple[str, str], Told] = {}
     for row in range(n_rows):

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Self
 
 from posse.live import events as happened
-from posse.live.desk import Desk
+from posse.live.desk import LATEST, Desk
 from posse.live.engine import Version
 from posse.live.files import archive
 from posse.live.ids import check_text
 from posse.live.status import Status, status_of, versions_of
+from posse.numerics.checks import check_number
 
 
 class Controls:
@@ -38,8 +39,10 @@ class Controls:
     def forbid(self, task: str, arms: Sequence[str | int]) -> None:
         """Never play these arms for a task, given by names or rows; they replace those forbidden before."""
         check_text("`task` of forbid", task)
+        if isinstance(arms, str):
+            raise ValueError(f"`arms` of forbid must be a list of names or rows. Got {arms!r}.")
+        names = tuple(check_text("an arm to forbid", str(arm)) for arm in arms)
         with self._lock:
-            names = tuple(str(arm) for arm in arms)
             self._desk.record(happened.Forbade(self._desk.now(), task, names))
             self._desk.publish()
         self._desk.acknowledge()
@@ -133,7 +136,7 @@ class Controls:
         desk = self._desk
         with self._lock:
             now = desk.now()
-            while self._engine.queue and self._engine.queue[0][0] < now and not desk.broken:
+            while not desk.broken and self._engine.queue and self._engine.queue[0][0] < now:
                 desk.expire(now)
             return status_of(desk)
 
@@ -149,11 +152,12 @@ class Controls:
         before : float
             Seconds since 1970.
         """
+        check_number("`before` of archive", before, -LATEST, LATEST)
         with self._lock:
             return archive(self._desk, path, before)
 
     def close(self) -> None:
-        """Save the state and give up the file; the agent cannot be used any more."""
+        """Save the state and give up the file; the agent cannot be used any more, but for its status."""
         desk = self._desk
         desk.fitter.close()
         with self._lock:

@@ -58,6 +58,8 @@ class Desk:
         clock: Callable[[], float],
         snapshot_every: int = 2**62,
     ) -> None:
+        if not callable(clock):
+            raise ValueError(f"`clock` of Agent must be callable. Got {clock!r}.")
         self.settings, self.journal, self.fitter = settings, journal, fitter
         self.clock, self.seeded = clock, seed is not None
         self.lock = threading.RLock()

@@ -43,8 +43,10 @@ class FileLock:
         os.pwrite(self._file, f"process {os.getpid()} of {socket.gethostname()}".encode(), 0)
 
     def release(self) -> None:
-        """Let others have the file."""
-        os.close(self._file)
+        """Let others have the file; again, do nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def _lock(file: int) -> None:

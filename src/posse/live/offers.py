@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ class Offers:
             return Offer(None, self._checked(arms, None, context, dim))
         if isinstance(arms, Mapping):
             return self._read_mapping(arms, context, dim)
-        if isinstance(arms, str) or not len(arms):
+        if not isinstance(arms, Sequence | np.ndarray) or isinstance(arms, str) or not len(arms):
             raise ValueError(f"`arms` must be a matrix, a mapping or a list of names. Got {arms!r:.200}.")
         if isinstance(arms[0], str):
             return self._read_names(_checked_names(arms), context)

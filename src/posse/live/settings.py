@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from posse.core.encoder import Encoder
+from posse.core.episode import anytime
+from posse.core.learner import deciding
 from posse.core.protocols import Policy
 from posse.core.shipped import register
 from posse.core.statistics import GramStatistics
@@ -35,6 +37,7 @@ class Settings:
     keep: int = 10
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         check_choice("`rewards` of Agent", self.rewards, ["first", "last", "sum"])
         check_choice("`mode` of Agent", self.mode, ["live", "shadow"])
         check_choice("`features` of Agent", self.features, ["chosen", "all"])
@@ -61,6 +64,19 @@ class Settings:
             raise ValueError(
                 "`publish` of Agent must be 'auto' with a policy that forgets, as there is no way back to "
                 f"an earlier state. Got 'manual', and {self.policy!r}."
+            )
+
+    def _check_kinds(self) -> None:
+        """Raise if a value is not what its name says."""
+        if isinstance(self.policy, type) or not hasattr(self.policy, "statistics"):
+            raise ValueError(f"`policy` of Agent must be a policy, as Shared(). Got {self.policy!r:.200}.")
+        deciding(self.policy)
+        anytime(self.policy)
+        if not isinstance(self.encoder, Encoder | None):
+            raise ValueError(f"`encoder` of Agent must be an Encoder or None. Got {self.encoder!r:.200}.")
+        if not isinstance(self.control_arm, str | int | None):
+            raise ValueError(
+                f"`control_arm` of Agent must be a name or a row. Got {self.control_arm!r:.200}."
             )
 
     @property

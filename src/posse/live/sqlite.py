@@ -310,6 +310,7 @@ class _Plainly:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, sqlite3.Error | OSError):
+            why = str(error).rstrip(".")
             raise JournalError(
-                f"{str(self.path)!r} must be a journal that can be read and written: {error}."
+                f"{str(self.path)!r} must be a journal that can be read and written: {why}."
             ) from error
