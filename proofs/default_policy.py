@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from posse import IndependentThompson, Shared, SharedGreedy, SharedThompson, SharedUCB
+from posse import IndependentThompson, Shared, SharedGreedy, SharedThompson
 from posse.core.actions import FiniteActions
 from posse.core.protocols import Policy, Problem, deal_actions
 from posse.live import Agent
 from posse.suite.scenarios import SCENARIOS
 
-HORIZON = 300
+HORIZON = 250
 # Scenarios with lists of arms; some are shortened, as tasks join late in them.
 NAMES = [name for name, one in SCENARIOS.items() if one.group not in ("infinite actions", "images")]
 SHORTER = {"late": {"join": 100}, "one-long": {"join": 200}, "newcomers": {"join": 80}}
 CANDIDATES: Mapping[str, tuple[Policy, float]] = {
     "Shared()": (Shared(), 0.01),
     "Shared(scale=1)": (Shared(scale=1.0), 0.01),
-    "SharedUCB(), floor 0.05": (SharedUCB(), 0.05),
     "SharedGreedy()": (SharedGreedy(), 0.01),
     "SharedThompson()": (SharedThompson(), 0.01),
     "SharedThompson(scale=0.5)": (SharedThompson(scale=0.5), 0.01),
@@ -87,7 +86,7 @@ def _at_random(problem: Problem, actions: FiniteActions, on_offer: Any, best: An
     return float((total / on_offer[0, tasks].sum(axis=1)).sum())
 
 
-def prove(n_seeds: int = 2, horizon: int = HORIZON) -> dict[str, Any]:
+def prove(n_seeds: int = 1, horizon: int = HORIZON) -> dict[str, Any]:
     """Return by policy the loss over all scenarios, geometric means, and how near propensities are to 0."""
     found: dict[str, Any] = {}
     losses: dict[str, Any] = {}
