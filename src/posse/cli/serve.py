@@ -1,0 +1,132 @@
+"""`posse serve`: decisions over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from posse.cli.console import plain_errors
+from posse.core.codec import load
+from posse.core.model import Model
+from posse.numerics.checks import check_choice
+from posse.serve.app import make_app
+from posse.serve.gate import Limits
+from posse.serve.roles import Token, check_roles, digest_of, new_token
+from posse.serve.run import bind, is_loopback, serve
+from posse.serve.service import Service
+from posse.serve.spaces import DEFAULT, Space, read_spaces
+from posse.serve.stores import FileStore, open_store, path_of
+
+console = Console()
+
+
+def command(
+    context: typer.Context,
+    action: Annotated[
+        str, typer.Argument(help="Nothing, to serve; `token` makes a token, and prints it once.")
+    ] = "run",
+    store: Annotated[
+        str, typer.Option(help="Where decisions and rewards are kept: sqlite:PATH.")
+    ] = "sqlite:posse.db",
+    model: Annotated[
+        Path | None, typer.Option(help="A fitted model that the space `default` begins with.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file with a table [spaces.NAME] for each space.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 for any.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(help="Processes that answer requests.", min=1)] = 1,
+    durability: Annotated[
+        str, typer.Option(help="What an answer survives: process (kill -9) or power (its loss, too).")
+    ] = "process",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name by which the service may be called; several times for several."),
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(help="Requests a second that one client may send; 0 for any.", min=0)
+    ] = 0.0,
+    most_bytes: Annotated[int, typer.Option(help="Bytes that one request may have.", min=1000)] = 4_000_000,
+    name: Annotated[str, typer.Option(help="With `token`: who will have it.")] = "",
+    role: Annotated[
+        list[str] | None,
+        typer.Option(help="With `token`: ask, tell, read or admin; several times for several."),
+    ] = None,
+) -> None:
+    """Bring up a decision service: ask for an arm, tell its reward, watch it at /.
+
+    A first call needs no configuration: the space `default` is fixed by what it is first asked.
+    """
+    with plain_errors(context):
+        check_choice("the action of posse serve", action, ["run", "token"])
+        if action == "token":
+            make_token(store, name, tuple(role or ()))
+            return
+        if workers > 1:
+            raise ValueError(
+                f"`workers` must be 1 with a store in SQLite, which has one writer. Got {workers}."
+            )
+        opened = open_store(store, durability)
+        service = Service(opened)
+        try:
+            for space, path in read_spaces(config) if config is not None else []:
+                service.put(space, None if path is None else load_model(path))
+            if model is not None:
+                service.put(Space(name=DEFAULT, model=True), load_model(model))
+            open_to_all = not opened.tokens()
+            if open_to_all and not is_loopback(host):
+                raise ValueError(
+                    f"`host` must be a loopback address while there are no tokens: make one by "
+                    f"`posse serve token --store {store} --role admin --name me`. Got {host!r}."
+                )
+            listening = bind(host, port)
+            names = frozenset({"localhost", socket.gethostname().lower(), *(allow_host or ())})
+            app = make_app(
+                service,
+                open_to_all=open_to_all,
+                hosts=names,
+                limits=Limits(body=most_bytes, rate=rate),
+                threaded=durability == "power",
+            )
+            address = f"http://{host}:{listening.getsockname()[1]}"
+            serve(app, listening, lambda: greet(address, store, open_to_all))
+        finally:
+            service.close()
+
+
+def greet(address: str, store: str, open_to_all: bool) -> None:
+    """Say where the service is, and whether anybody may use it."""
+    print(f"posse serves {store} at {address}", flush=True)
+    if open_to_all:
+        print(
+            "No tokens: everybody on this machine may do everything. `posse serve token` makes one.",
+            flush=True,
+        )
+
+
+def load_model(path: Path) -> Model:
+    """Return the model of a file, or say what the file is."""
+    found = load(path)
+    if not isinstance(found, Model):
+        raise ValueError(
+            f"`model` must be a file of `posse fit`. Got {type(found).__name__} in {str(path)!r}."
+        )
+    return found
+
+
+def make_token(store: str, name: str, roles: tuple[str, ...]) -> None:
+    """Make a token and print it; only its hash is kept."""
+    if not name:
+        raise ValueError("`name` must say who will have the token. Got none.")
+    opened = FileStore(path_of(store), serving=False)
+    try:
+        token = new_token()
+        opened.add_token(Token(digest_of(token), name, check_roles(roles)))
+    finally:
+        opened.close()
+    print(token)

@@ -1,0 +1,143 @@
+"""The process of a service: its socket, its signals, and connections that say nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any
+
+from posse.core.errors import PosseError
+from posse.core.extras import extra
+from posse.serve.gate import App
+
+with extra("serve"):
+    import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# Seconds in which the head of a request must have come, and in which the last ones are finished.
+HEAD_SECONDS, LAST_SECONDS = 10.0, 10
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Connections whose next request's head has to come within some seconds of its first byte."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def on_headers_complete(self) -> None:
+        """Stop waiting: the body has a limit of its own."""
+        self._stop()
+        super().on_headers_complete()
+
+    def on_message_begin(self) -> None:
+        """Wait for the head of a request that has begun."""
+        super().on_message_begin()
+        self._stop()
+        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Stopped(uvicorn.Server):
+    """A server that a signal stops, and not its process: there are agents to close after it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let signals end the server, while it runs."""
+        before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address, or say that somebody else does.
+
+    Parameters
+    ----------
+    host : str
+    port : int
+        0 for any that is free.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise PosseError(
+            f"host {host} and port {port} must be free to listen at: {error.strerror}."
+        ) from None
+    listening.listen(2048)
+    listening.set_inheritable(True)
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    Examples
+    --------
+    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(app: App, listening: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer requests until a signal comes; then finish those that have begun.
+
+    Parameters
+    ----------
+    app : ASGI application
+    listening : socket
+    ready : callable
+        Called when requests are answered.
+    """
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        loop="uvloop",
+        lifespan="off",
+        proxy_headers=False,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=LAST_SECONDS,
+    )
+    server = Stopped(config)
+
+    async def run() -> None:
+        task = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started and not task.done():
+            await asyncio.sleep(0.01)
+        if server.started:
+            ready()
+        await task
+
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(run())
