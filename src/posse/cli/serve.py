@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Annotated
 
 import typer
@@ -14,7 +17,9 @@ from posse.core.codec import load
 from posse.core.model import Model
 from posse.numerics.checks import check_choice
 from posse.serve.app import make_app
+from posse.serve.demo import SHOPS, SPACES, month_of_traffic
 from posse.serve.gate import Limits
+from posse.serve.history import STEP, History
 from posse.serve.roles import Token, check_roles, digest_of, new_token
 from posse.serve.run import bind, is_loopback, serve
 from posse.serve.service import Service
@@ -52,6 +57,9 @@ def command(
         float, typer.Option(help="Requests a second that one client may send; 0 for any.", min=0)
     ] = 0.0,
     most_bytes: Annotated[int, typer.Option(help="Bytes that one request may have.", min=1000)] = 4_000_000,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Play a month of fifty shops against the service, to be watched.")
+    ] = False,
     name: Annotated[str, typer.Option(help="With `token`: who will have it.")] = "",
     role: Annotated[
         list[str] | None,
@@ -62,7 +70,7 @@ def command(
 
     A first call needs no configuration: the space `default` is fixed by what it is first asked.
     """
-    with plain_errors(context):
+    with plain_errors(context), ExitStack() as stack:
         check_choice("the action of posse serve", action, ["run", "token"])
         if action == "token":
             make_token(store, name, tuple(role or ()))
@@ -71,37 +79,68 @@ def command(
             raise ValueError(
                 f"`workers` must be 1 with a store in SQLite, which has one writer. Got {workers}."
             )
+        source = context.get_parameter_source("store")
+        if demo and source is not None and source.name == "DEFAULT":
+            store = f"sqlite:{Path(stack.enter_context(TemporaryDirectory())) / 'demo.db'}"
         opened = open_store(store, durability)
-        service = Service(opened)
-        try:
-            for space, path in read_spaces(config) if config is not None else []:
-                service.put(space, None if path is None else load_model(path))
-            if model is not None:
-                service.put(Space(name=DEFAULT, model=True), load_model(model))
-            open_to_all = not opened.tokens()
-            if open_to_all and not is_loopback(host):
-                raise ValueError(
-                    f"`host` must be a loopback address while there are no tokens: make one by "
-                    f"`posse serve token --store {store} --role admin --name me`. Got {host!r}."
-                )
-            listening = bind(host, port)
-            names = frozenset({"localhost", socket.gethostname().lower(), *(allow_host or ())})
-            app = make_app(
-                service,
-                open_to_all=open_to_all,
-                hosts=names,
-                limits=Limits(body=most_bytes, rate=rate),
-                threaded=durability == "power",
+        service = stack.enter_context(closing(Service(opened)))
+        put_spaces(service, config, model, demo)
+        open_to_all = not opened.tokens()
+        if open_to_all and not is_loopback(host):
+            raise ValueError(
+                f"`host` must be a loopback address while there are no tokens: make one by "
+                f"`posse serve token --store {store} --role admin --name me`. Got {host!r}."
             )
-            address = f"http://{host}:{listening.getsockname()[1]}"
-            serve(app, listening, lambda: greet(address, store, open_to_all))
-        finally:
-            service.close()
+        listening, history = bind(host, port), History()
+        names = frozenset({"localhost", socket.gethostname().lower(), *(allow_host or ())})
+        app = make_app(
+            service,
+            open_to_all=open_to_all,
+            hosts=names,
+            limits=Limits(body=most_bytes, rate=rate),
+            threaded=durability == "power",
+            history=history,
+        )
+        address = f"http://{host}:{listening.getsockname()[1]}"
+        ready = Event()
+        if demo:
+            stack.enter_context(demo_of(address, ready, open_to_all))
+
+        def begin() -> None:
+            greet(address, store, open_to_all, demo)
+            ready.set()
+
+        serve(app, listening, begin, lambda: history.note(service.summary()["spaces"]), STEP)
 
 
-def greet(address: str, store: str, open_to_all: bool) -> None:
+def put_spaces(service: Service, config: Path | None, model: Path | None, demo: bool) -> None:
+    """Make the spaces of a file, of a model, and those of the demonstration."""
+    for space, path in read_spaces(config) if config is not None else []:
+        service.put(space, None if path is None else load_model(path))
+    if model is not None:
+        service.put(Space(name=DEFAULT, model=True), load_model(model))
+    for space in SPACES if demo else ():
+        service.put(space)
+
+
+def demo_of(address: str, ready: Event, open_to_all: bool) -> AbstractContextManager[None]:
+    """Return what plays the demonstration against the service, from when that is ready."""
+    if not open_to_all:
+        raise ValueError(
+            "`demo` must have a store without tokens, as it has none itself. Got one with tokens."
+        )
+    return month_of_traffic(address, ready)
+
+
+def greet(address: str, store: str, open_to_all: bool, demo: bool) -> None:
     """Say where the service is, and whether anybody may use it."""
     print(f"posse serves {store} at {address}", flush=True)
+    if demo:
+        print(
+            f"A month of {SHOPS} shops is played in two minutes, and then the next. "
+            f"Open {address} to watch; Ctrl-C ends it.",
+            flush=True,
+        )
     if open_to_all:
         print(
             "No tokens: everybody on this machine may do everything. `posse serve token` makes one.",

@@ -10,10 +10,11 @@ from posse.core.extras import extra
 from posse.serve import wire
 from posse.serve.faults import HEADERS, answers_to_errors
 from posse.serve.gate import App, Gate, Limits
+from posse.serve.history import History
 from posse.serve.learned import learned, tasks_of
 from posse.serve.metrics import Meter
 from posse.serve.openapi import describe
-from posse.serve.page import page
+from posse.serve.page import FILES, page
 from posse.serve.service import Service
 from posse.serve.spaces import Space
 
@@ -59,7 +60,8 @@ class Endpoint:
             if self._decode is not None:
                 given = self._decode(request.state.body)
             else:
-                given = {**request.query_params, **request.path_params}
+                roles = ",".join(sorted(request.state.roles))
+                given = {**request.query_params, **request.path_params, "roles": roles}
             found = await run_in_threadpool(self.work, given) if self.threaded else self.work(given)
             return reply(found)
 
@@ -74,8 +76,8 @@ def reply(found: Any, status: int = 200) -> Response:
 class Handlers:
     """What the endpoints do, by a service."""
 
-    def __init__(self, service: Service, meter: Meter) -> None:
-        self.service, self.meter = service, meter
+    def __init__(self, service: Service, meter: Meter, history: History) -> None:
+        self.service, self.meter, self.history = service, meter, history
 
     def ask(self, body: wire.Ask) -> wire.Answer:
         """Decide."""
@@ -132,7 +134,9 @@ class Handlers:
 
     def tasks(self, given: dict[str, str]) -> Any:
         """Return the tasks of a space."""
-        return {"tasks": tasks_of(self.service.agent_of(given.get("space", "default")))}
+        return tasks_of(
+            self.service.agent_of(given.get("space", "default")), given.get("find", ""), given.get("most")
+        )
 
     def task(self, given: dict[str, str]) -> Any:
         """Return what is known of a task, and from whom."""
@@ -176,8 +180,14 @@ class Handlers:
         return {"version": number, "space": self.service.spaces()[body.name].space}
 
     def status(self, given: dict[str, str]) -> Any:
-        """Return how the service is doing."""
-        return {**self.service.summary(), "traffic": self.meter.traffic()}
+        """Return how the service is doing, and what the caller may do."""
+        return {**self.service.summary(), "roles": given["roles"].split(",")}
+
+    def traffic(self, given: dict[str, str]) -> Any:
+        """Return what happened in a space over time, since this process began to serve it."""
+        name = given.get("space", "default")
+        self.service.versions_of(name)
+        return self.history.of(name)
 
     def health(self, given: dict[str, str]) -> Any:
         """Say that the process is there."""
@@ -214,6 +224,7 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
         made("GET", "/v1/spaces", "read", None, free, h.spaces),
         made("POST", "/v1/spaces", "admin", Space, free, h.put_space),
         made("GET", "/v1/status", "read", None, free, h.status),
+        made("GET", "/v1/traffic", "read", None, free, h.traffic),
         made("GET", "/metrics", "read", None, str, h.metrics),
         made("GET", "/healthz", None, None, wire.Done, h.health),
         made("GET", "/readyz", None, None, wire.Done, h.ready),
@@ -221,7 +232,13 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
 
 
 def make_app(
-    service: Service, *, open_to_all: bool, hosts: frozenset[str], limits: Limits, threaded: bool = False
+    service: Service,
+    *,
+    open_to_all: bool,
+    hosts: frozenset[str],
+    limits: Limits,
+    threaded: bool = False,
+    history: History | None = None,
 ) -> App:
     """Return the service as an ASGI application.
 
@@ -235,9 +252,11 @@ def make_app(
     limits : Limits
     threaded : bool
         Whether requests wait for a disk or a database, so that others should go on meanwhile.
+    history : History, optional
+        What the page shows over time; its owner keeps it up to date.
     """
     meter = Meter()
-    endpoints = endpoints_of(Handlers(service, meter))
+    endpoints = endpoints_of(Handlers(service, meter, history or History()))
     for endpoint in endpoints:
         endpoint.threaded = threaded
     roles = {(one.method, one.path): one.role for one in endpoints}
@@ -247,7 +266,7 @@ def make_app(
         return Response(described, 200, HEADERS, "application/json")
 
     async def front(request: Request) -> Response:
-        return page()
+        return page(FILES[request.url.path])
 
     def needed(method: str, path: str) -> str | None:
         found = roles.get((method, path))
@@ -258,7 +277,8 @@ def make_app(
         return None
 
     routes = [Route(one.path, one.answer, methods=[one.method]) for one in endpoints]
-    routes += [Route("/openapi.json", description, methods=["GET"]), Route("/", front, methods=["GET"])]
+    routes += [Route("/openapi.json", description, methods=["GET"])]
+    routes += [Route(path, front, methods=["GET"]) for path in FILES]
     app = Starlette(routes=routes, exception_handlers=answers_to_errors(meter))
     tokens = None if open_to_all else service.store.tokens
     return Gate(app, roles=needed, tokens=tokens, hosts=hosts, limits=limits)  # type: ignore[arg-type]

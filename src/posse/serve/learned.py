@@ -15,9 +15,25 @@ from posse.serve.service import UnknownError
 NEIGHBOURS = 5
 
 
-def tasks_of(agent: Agent) -> list[dict[str, Any]]:
-    """Return the tasks of an agent by name, with the rewards that each has learned from."""
-    return [{"name": name, "rewards": rewards} for name, rewards in sorted(agent.tasks().items())]
+def tasks_of(agent: Agent, find: str = "", most: str | None = None) -> dict[str, Any]:
+    """Return tasks of an agent by name, with the rewards that each has learned from, and how many there are.
+
+    Parameters
+    ----------
+    agent : Agent
+    find : str
+        What names must contain, in small letters or capitals.
+    most : str, optional
+        So many tasks at most, those with the most rewards; all by default.
+    """
+    known = agent.tasks()
+    found = [name for name in sorted(known) if find.casefold() in name.casefold()]
+    if most is not None:
+        if not (most.isdecimal() and 0 < len(most) < 10):
+            raise ValueError(f"`most` must be a number of tasks. Got {most!r:.200}.")
+        found = sorted(found, key=lambda name: -known[name])[: int(most)]
+    tasks = [{"name": name, "rewards": known[name]} for name in found]
+    return {"total": len(known), "tasks": tasks}
 
 
 def learned(agent: Agent, task: str) -> dict[str, Any]:

@@ -1,17 +1,14 @@
-"""What is counted while a service runs: for Prometheus, and for the page's picture of the traffic."""
+"""What is counted while a service runs, for Prometheus."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 # Upper ends of the classes of answer times, in seconds.
 TIMES = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-# The traffic is kept in steps of so many seconds, and so many of them.
-STEP, STEPS = 5.0, 720
 COUNTS = {
     "tasks": ("gauge", "Tasks that were seen."),
     "decisions": ("counter", "Decisions that were made."),
@@ -29,12 +26,11 @@ STANDS = {
 
 
 class Meter:
-    """Requests by endpoint with their times, refusals by status, and the traffic of the last hour."""
+    """Requests by endpoint with their times, and refusals by status."""
 
     def __init__(self) -> None:
         self._times: dict[str, list[float]] = {}
         self._refused: dict[int, int] = {}
-        self._steps: deque[list[float]] = deque(maxlen=STEPS)
 
     @contextmanager
     def timed(self, path: str) -> Iterator[None]:
@@ -60,18 +56,6 @@ class Meter:
     def refused(self, status: int) -> None:
         """Count a request that was answered with an error."""
         self._refused[status] = self._refused.get(status, 0) + 1
-
-    def note(self, decisions: int, rewards: int) -> None:
-        """Take note of totals so far; the traffic is their differences."""
-        now = time.time()
-        if self._steps and now - self._steps[-1][0] < STEP:
-            self._steps[-1][1:] = [decisions, rewards]
-        else:
-            self._steps.append([now, decisions, rewards])
-
-    def traffic(self) -> list[list[float]]:
-        """Return times with decisions and rewards in all until then, a row for every few seconds."""
-        return [list(step) for step in self._steps]
 
     def text(self, summary: Mapping[str, Any]) -> str:
         """Return all counts in the format of Prometheus; no names of tasks are among them.

@@ -83,8 +83,10 @@ def _operation(one: Described, path: str, by_type: dict[Any, Any]) -> dict[str, 
         found["security"] = [{"token": []}]
         found["description"] = f"Needs the role {one.role!r}."
     found["parameters"] = [_parameter(name, "path") for name in re.findall(r"\{(\w+)\}", path)]
-    if path.startswith(("/v1/decisions", "/v1/tasks", "/v1/versions")):
+    if path.startswith(("/v1/decisions", "/v1/tasks", "/v1/versions", "/v1/traffic")):
         found["parameters"].append(_parameter("space", "query"))
+    if path == "/v1/tasks":
+        found["parameters"] += [_parameter("find", "query"), _parameter("most", "query")]
     if one.takes is not None:
         found["requestBody"] = {
             "required": True,

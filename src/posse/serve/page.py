@@ -11,7 +11,15 @@ with extra("serve"):
     from starlette.responses import Response
 
 # Nothing from elsewhere is loaded, run or sent to; styles are part of the page.
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# The files of the page by their paths.
+FILES = {
+    "/": "page.html",
+    **{f"/static/{name}": name for name in ("page.css", "page.js", "charts.js", "calls.js", "parts.js")},
+}
 KINDS = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -25,7 +33,7 @@ def content_of(name: str) -> bytes:
     return files("posse.serve").joinpath("static", name).read_bytes()
 
 
-def page(name: str = "page.html") -> Response:
+def page(name: str) -> Response:
     """Return a file of the page as an answer."""
     headers = {
         "content-security-policy": POLICY,

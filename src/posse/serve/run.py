@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any
 
@@ -106,7 +106,21 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(app: App, listening: socket.socket, ready: Callable[[], None]) -> None:
+async def repeat(work: Callable[[], None], seconds: float) -> None:
+    """Do a piece of work again and again, beside requests; one that cannot be done now is done later."""
+    while True:
+        with suppress(PosseError):
+            await asyncio.to_thread(work)
+        await asyncio.sleep(seconds)
+
+
+def serve(
+    app: App,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    beat: Callable[[], None] = lambda: None,
+    seconds: float = 1.0,
+) -> None:
     """Answer requests until a signal comes; then finish those that have begun.
 
     Parameters
@@ -115,6 +129,9 @@ def serve(app: App, listening: socket.socket, ready: Callable[[], None]) -> None
     listening : socket
     ready : callable
         Called when requests are answered.
+    beat : callable
+        Called in a thread, again and again, so many seconds after it was done.
+    seconds : float
     """
     config = uvicorn.Config(
         app,
@@ -137,7 +154,11 @@ def serve(app: App, listening: socket.socket, ready: Callable[[], None]) -> None
             await asyncio.sleep(0.01)
         if server.started:
             ready()
-        await task
+        beating = asyncio.create_task(repeat(beat, seconds))
+        try:
+            await task
+        finally:
+            beating.cancel()
 
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(run())
