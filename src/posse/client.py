@@ -262,7 +262,8 @@ class Client(Talker):
                 return done.value
             try:
                 if isinstance(step, float):
-                    found = time.sleep(step)
+                    time.sleep(step)
+                    found = None
                 else:
                     found = self._http.post(step.path, content=step.content)
             except httpx.TransportError as error:
@@ -366,7 +367,8 @@ class AsyncClient(Talker):
                 return done.value
             try:
                 if isinstance(step, float):
-                    found = await asyncio.sleep(step)
+                    await asyncio.sleep(step)
+                    found = None
                 else:
                     found = await self._http.post(step.path, content=step.content)
             except httpx.TransportError as error:

@@ -68,7 +68,7 @@ def learned(agent: Agent, task: str) -> dict[str, Any]:
         "task": task,
         "rewards": agent.tasks()[task],
         "effects": effects,
-        "alike": alike(task, theta, new_theta, {name: one.theta[0] for name, one in beliefs.items() if name}),
+        "alike": alike(task, {name: one.theta[0] for name, one in beliefs.items() if name}),
     }
 
 
@@ -77,29 +77,31 @@ def deviations_of(beliefs: Beliefs) -> Array:
     return np.asarray(beliefs.deviation[0] * np.linalg.norm(beliefs.root[0], axis=1))
 
 
-def alike(task: str, theta: Array, centre: Array, others: dict[str, Array]) -> list[dict[str, Any]]:
-    """Return the tasks that differ from a new one in the same direction, the nearest first.
+def alike(task: str, thetas: dict[str, Array]) -> list[dict[str, Any]]:
+    """Return the tasks that differ from the mean of all in the same direction, the most alike first.
 
     Parameters
     ----------
     task : str
-    theta, centre : (d,)
-        Parameters of the task, and those expected of a task that was never seen.
-    others : dict of str to (d,)
+    thetas : dict of str to (d,)
         Parameters of all tasks.
 
     Examples
     --------
     >>> import numpy as np
-    >>> alike("a", np.array([1.0, 0.0]), np.zeros(2), {"a": np.ones(2), "b": np.array([2.0, 0.0])})
-    [{'name': 'b', 'likeness': 1.0}]
+    >>> corners = {"a": [1.0, 0.0], "b": [2.0, 0.0], "c": [-3.0, 0.0]}
+    >>> alike("a", {name: np.array(theta) for name, theta in corners.items()})
+    [{'name': 'b', 'likeness': 1.0}, {'name': 'c', 'likeness': -1.0}]
     """
-    own = theta - centre
-    length = float(np.linalg.norm(own))
-    found = []
-    for name, other in others.items():
-        away = other - centre
-        scale = length * float(np.linalg.norm(away))
-        if name != task and scale > 0.0:
-            found.append({"name": name, "likeness": round(float(own @ away) / scale, 6)})
+    away = np.stack(list(thetas.values()))
+    away -= away.mean(axis=0)
+    lengths = np.linalg.norm(away, axis=1)
+    place = list(thetas).index(task)
+    scale = lengths * lengths[place]
+    likeness = np.divide(away @ away[place], scale, out=np.zeros(len(scale)), where=scale > 0)
+    found = [
+        {"name": name, "likeness": round(float(one), 6)}
+        for name, one, length in zip(thetas, likeness, scale, strict=True)
+        if name != task and length > 0.0
+    ]
     return sorted(found, key=lambda one: -float(str(one["likeness"])))[:NEIGHBOURS]

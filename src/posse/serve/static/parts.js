@@ -181,20 +181,19 @@ export function drawTask(found, all, choose, showAll) {
   const alike = found.alike.map(({ name, likeness }) =>
     el("li", {}, el("button", { type: "button", "data-key": `alike ${name}`, title: name, onclick: () => choose(name) }, name, el("span", { class: "soft" }, likeness.toFixed(2)))),
   );
-  const near = alike.length ? [el("h3", {}, "Most like it"), el("ul", { class: "alike" }, alike), el("p", { class: "soft" }, "How alike the directions are in which tasks differ from a new one, 1 at most.")] : [];
+  const near = alike.length ? [el("h3", {}, "Most like it"), el("ul", { class: "alike" }, alike), el("p", { class: "soft" }, "Whether tasks differ from the mean of all in the same direction: 1 is just so, 0 not at all, −1 the other way.")] : [];
   put(place, figure, more, near);
   figure.append(effectsChart(shown, Math.max(figure.clientWidth - 30, 240)));
 }
 
 export function drawVersions(answer, admin, rollBack, promote) {
-  const newest = answer.versions.at(-1)?.number;
   byId("adopted").textContent = answer.automatic
     ? "Refits are adopted by themselves."
     : `It keeps to version ${answer.version}: refits are adopted once a version is promoted.`;
   const rows = answer.versions.toReversed().slice(0, 12).map((one) => {
     const live = one.number === answer.version;
-    const back = el("button", { type: "button", "data-key": `back ${one.number}`, onclick: () => rollBack(one.number) }, "Roll back", el("span", { class: "soft" }, ` to ${one.number}`));
-    const on = el("button", { type: "button", "data-key": `on ${one.number}`, onclick: () => promote(one.number) }, "Promote", el("span", { class: "soft" }, ` ${one.number}`));
+    const back = el("button", { type: "button", "data-key": `back ${one.number}`, onclick: () => rollBack(one.number) }, "Roll back", el("span", { class: "which" }, ` to ${one.number}`));
+    const on = el("button", { type: "button", "data-key": `on ${one.number}`, onclick: () => promote(one.number) }, "Promote", el("span", { class: "which" }, ` ${one.number}`));
     const does = !admin ? [] : live ? (answer.automatic ? [] : [on]) : one.number < answer.version ? [back] : [on];
     return el(
       "tr",
@@ -202,11 +201,10 @@ export function drawVersions(answer, admin, rollBack, promote) {
       el("td", {}, live ? `${one.number}, live` : String(one.number)),
       el("td", { class: "words" }, { prior: "the beginning", model: "a fitted model", refit: "refit" }[one.source] ?? one.source),
       el("td", {}, count(one.rows)),
-      el("td", {}, one.at ? clock(one.at) : "–"),
+      el("td", { class: "when" }, one.at ? clock(one.at) : "–"),
       el("td", {}, does),
     );
   });
-  const head = ["version", "from", "rewards", "since", ""].map((name, place) => el("th", { class: place === 1 ? "words" : null, scope: "col" }, name || el("span", { class: "skip" }, "actions")));
+  const head = ["version", "from", "rewards", "since", ""].map((name, place) => el("th", { class: { 1: "words", 3: "when" }[place], scope: "col" }, name || el("span", { class: "skip" }, "actions")));
   put(byId("versions"), el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
-  return newest;
 }
