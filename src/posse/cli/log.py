@@ -15,7 +15,7 @@ from posse.numerics.checks import check_choice
 def command(
     context: typer.Context,
     action: Annotated[str, typer.Argument(help="What to do: export.")],
-    path: Annotated[Path, typer.Argument(help="The file of an agent, as Agent.open has made it.")],
+    path: Annotated[str, typer.Argument(help="The file of an agent, or the address postgresql://...")],
     out: Annotated[Path, typer.Argument(help="The Parquet file to write.")],
 ) -> None:
     """Write an agent's decisions to a Parquet file: a row each, with propensities, features and reward."""

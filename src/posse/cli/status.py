@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +24,7 @@ SHOWN = {
     "defaults": "count with the default reward",
     "versions": "versions",
     "version": "live version",
+    "backlog": "rows that the learner has not taken",
     "mode": "mode",
     "refitting": "refit under way",
     "frozen": "frozen",
@@ -33,13 +33,12 @@ SHOWN = {
     "sample_ratio": "sample ratio, chance",
     "match_rate": "decided as was played",
     "reward_played": "mean reward, as played",
-    "reward_matched": "mean reward, where both agree",
 }
 
 
 def command(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="The file of an agent, as Agent.open has made it.")],
+    path: Annotated[str, typer.Argument(help="The file of an agent, or the address postgresql://...")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show how a live agent is doing, whether or not it is running. Exit code 3 if there is an alarm."""
@@ -60,9 +59,12 @@ def show(console: Console, status: Status) -> None:
         value = getattr(status, name)
         if value is not None:
             table.add_row(words, in_words(value))
-    if status.lift is not None:
-        interval = f"{in_words(status.lift_low)} to {in_words(status.lift_high)}"
-        table.add_row("lift over the control group", f"{in_words(status.lift)} ({interval})")
+    for words, value, low, high in (
+        ("mean reward, where both agree", status.reward_matched, status.matched_low, status.matched_high),
+        ("lift over the control group", status.lift, status.lift_low, status.lift_high),
+    ):
+        if value is not None:
+            table.add_row(words, f"{in_words(value)} ({in_words(low)} to {in_words(high)})")
     console.print(table)
     for alarm in status.alarms:
         console.print(f"[red]Alarm:[/] {alarm}", soft_wrap=True, highlight=False)
