@@ -9,7 +9,7 @@ import numpy as np
 from posse.core.posterior import Beliefs
 from posse.live.agent import Agent
 from posse.numerics.checks import Array
-from posse.serve.service import UnknownError
+from posse.serve.spaces import UnknownError
 
 # So many of the tasks that are most like one are named.
 NEIGHBOURS = 5
