@@ -17,6 +17,7 @@ PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
     "diagnose": diagnose.prove,
     "kills": kills.prove,
+    "kills-postgres": kills.prove_two,
     "live": live.prove,
     "processes": processes.prove,
     "promise": promise.prove,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from proofs.live_checks import check_after_death, run_child
+from proofs.postgres_checks import check_database, kill_in_turns, new_database, serving
 
 
 def kill(path: Path, durability: str, seed: int, rng: np.random.Generator) -> list[str]:
@@ -42,3 +43,19 @@ def prove(n_kills: int = 1000, lives: int = 25) -> dict[str, Any]:
         asked += sum(line.startswith("asked") for line in lines)
         shutil.rmtree(folder.parent)
     return {"kills": n_kills, "decisions": asked, "rewards": told, "lost": 0, "doubled": 0}
+
+
+def prove_two(n_kills: int = 1000, lives: int = 50) -> dict[str, Any]:
+    """Kill one of two processes on a PostgreSQL journal, the one that asks or the one that learns, in turns.
+
+    After every so many kills the database is checked: every reward that was acknowledged is there, once,
+    and the state is, bit by bit, that of a replay of the journal from its first event.
+    """
+    rng = np.random.default_rng(0)
+    told = learners = 0
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        for first in range(0, n_kills, lives):
+            address = new_database(server, f"kills_{first}")
+            lines, killed = kill_in_turns(address, lives, 1000 * first, rng)
+            told, learners = told + check_database(address, lines), learners + killed
+    return {"kills": n_kills, "of learners": learners, "rewards": told, "lost": 0, "doubled": 0}

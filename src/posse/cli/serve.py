@@ -21,7 +21,7 @@ from posse.serve.demo import SHOPS, SPACES, month_of_traffic
 from posse.serve.gate import Limits
 from posse.serve.history import STEP, History
 from posse.serve.roles import Token, check_roles, digest_of, new_token
-from posse.serve.run import bind, is_loopback, serve
+from posse.serve.run import bind, is_loopback, serve, warm_up
 from posse.serve.service import Service
 from posse.serve.spaces import DEFAULT, Space, read_spaces
 from posse.serve.stores import FileStore, open_store, path_of
@@ -32,7 +32,10 @@ console = Console()
 def command(
     context: typer.Context,
     action: Annotated[
-        str, typer.Argument(help="Nothing, to serve; `token` makes a token, and prints it once.")
+        str,
+        typer.Argument(
+            help="Nothing, to serve; `token` makes a token and prints it once, or lists or drops tokens."
+        ),
     ] = "run",
     store: Annotated[
         str, typer.Option(help="Where decisions and rewards are kept: sqlite:PATH.")
@@ -65,6 +68,7 @@ def command(
         list[str] | None,
         typer.Option(help="With `token`: ask, tell, read or admin; several times for several."),
     ] = None,
+    drop: Annotated[str, typer.Option(help="With `token`: whose is not to be valid any more.")] = "",
 ) -> None:
     """Bring up a decision service: ask for an arm, tell its reward, watch it at /.
 
@@ -73,7 +77,7 @@ def command(
     with plain_errors(context), ExitStack() as stack:
         check_choice("the action of posse serve", action, ["run", "token"])
         if action == "token":
-            make_token(store, name, tuple(role or ()))
+            keep_tokens(store, name, tuple(role or ()), drop)
             return
         if workers > 1:
             raise ValueError(
@@ -92,15 +96,16 @@ def command(
                 f"`posse serve token --store {store} --role admin --name me`. Got {host!r}."
             )
         listening, history = bind(host, port), History()
-        names = frozenset({"localhost", socket.gethostname().lower(), *(allow_host or ())})
+        names = {"localhost", socket.gethostname(), host, *(allow_host or ())}
         app = make_app(
             service,
             open_to_all=open_to_all,
-            hosts=names,
+            hosts=frozenset(one.lower() for one in names),
             limits=Limits(body=most_bytes, rate=rate),
             threaded=durability == "power",
             history=history,
         )
+        warm_up()
         address = f"http://{host}:{listening.getsockname()[1]}"
         ready = Event()
         if demo:
@@ -158,14 +163,21 @@ def load_model(path: Path) -> Model:
     return found
 
 
-def make_token(store: str, name: str, roles: tuple[str, ...]) -> None:
-    """Make a token and print it; only its hash is kept."""
-    if not name:
-        raise ValueError("`name` must say who will have the token. Got none.")
+def keep_tokens(store: str, name: str, roles: tuple[str, ...], drop: str) -> None:
+    """Make a token and print it, of which only the hash is kept; or drop one; or say which there are."""
     opened = FileStore(path_of(store), serving=False)
     try:
-        token = new_token()
-        opened.add_token(Token(digest_of(token), name, check_roles(roles)))
+        if drop:
+            if not opened.drop_token(drop):
+                raise ValueError(f"`drop` must be the name of a token. Got {drop!r}.")
+        elif name:
+            token = new_token()
+            opened.add_token(Token(digest_of(token), name, check_roles(roles)))
+            print(token)
+        elif roles:
+            raise ValueError("`name` must say who will have the token. Got none.")
+        else:
+            for known in opened.tokens():
+                print(f"{known.name}: {', '.join(known.roles)}")
     finally:
         opened.close()
-    print(token)

@@ -14,11 +14,11 @@ from posse.core.protocols import Policy
 from posse.live import events as happened
 from posse.live.batches import ask_many, tell_many
 from posse.live.controls import Controls
-from posse.live.desk import Desk, check_played, check_reward
+from posse.live.desk import Desk, check_played, check_reward, check_time
 from posse.live.files import open_desk
 from posse.live.ids import check_text
 from posse.live.journal import MemoryJournal
-from posse.live.records import Decision
+from posse.live.records import Asked, Decision
 from posse.live.refits import fitter_of
 from posse.live.settings import Settings
 from posse.numerics.checks import Array
@@ -171,39 +171,49 @@ class Agent(Controls):
         shown : bool
             False if it is not certain yet that the decision is shown: it counts once `activate` says so.
         """
-        desk, engine = self._desk, self._engine
+        desk = self._desk
         with self._lock:
-            now = desk.now()
-            if engine.queue and engine.queue[0][0] < now:
-                desk.expire(now)
-            if id is None:
-                id = desk.ids.next(now)
-            else:
-                id = check_text("`id` of ask", id)
-                known = desk.known(id)
-                if known is not None:
-                    return known.decision
-            if type(task) is not str:
-                task = check_text("`task` of ask", task)
-            number = engine.numbers.get(task)
-            offer = desk.offers.read(arms, context, None if engine.learner is None else engine.learner.dim)
-            if number is None:
-                number = desk.number_of(check_text("`task` of ask", task), offer.features.shape[1], now)
-            learner = engine.learner
-            assert learner is not None
-            desk.dice.place(engine.counts["decisions"])
-            chosen = desk.guard.choose(
-                learner,
-                number,
-                offer,
-                task if unit is None else check_text("`unit` of ask", unit),
-                engine.forbidden.get(task),
-                desk.dice.rng,
-            )
-            asked = desk.guard.record(id, now, task, offer, chosen, engine.live, shown)
-            desk.record(asked)
-        desk.acknowledge()
+            asked = None if id is None else desk.known(check_text("`id` of ask", id))
+            if asked is None:
+                asked = self._decide(task, arms, context, id, unit, shown)
+        desk.acknowledge()  # a decision that was known, too: another thread may still wait for it
         return asked.decision
+
+    def _decide(
+        self,
+        task: str,
+        arms: Any,
+        context: Mapping[str, Any] | None,
+        id: str | None,
+        unit: str | None,
+        shown: bool,
+    ) -> Asked:
+        """Make a decision and record it."""
+        desk, engine = self._desk, self._engine
+        now = desk.now()
+        if engine.queue and engine.queue[0][0] < now:
+            desk.expire(now)
+        if type(task) is not str:
+            task = check_text("`task` of ask", task)
+        number = engine.numbers.get(task)
+        offer = desk.offers.read(arms, context, None if engine.learner is None else engine.learner.dim)
+        if number is None:
+            number = desk.number_of(check_text("`task` of ask", task), offer.features.shape[1], now)
+        learner = engine.learner
+        assert learner is not None
+        desk.dice.place(engine.counts["decisions"])
+        chosen = desk.guard.choose(
+            learner,
+            number,
+            offer,
+            task if unit is None else check_text("`unit` of ask", unit),
+            engine.forbidden.get(task),
+            desk.dice.rng,
+        )
+        named = desk.ids.next(now) if id is None else str(id)
+        asked = desk.guard.record(named, now, task, offer, chosen, engine.live, shown)
+        desk.record(asked)
+        return asked
 
     def tell(
         self,
@@ -252,7 +262,7 @@ class Agent(Controls):
         place = check_played(asked, played)
         before = asked.told(event or "")
         if before is None:
-            return happened.Told(asked.id, event or "", now if at is None else float(at), value, place)
+            return happened.Told(asked.id, event or "", now if at is None else check_time(at), value, place)
         if before.value != value:
             which = "" if event is None else f" for event {event!r}"
             raise ValueError(

@@ -43,6 +43,7 @@ class Controls:
         with self._lock:
             names = tuple(str(arm) for arm in arms)
             self._desk.record(happened.Forbade(self._desk.now(), task, names))
+            self._desk.publish()
         self._desk.acknowledge()
 
     def erase(self, task: str) -> None:
@@ -60,7 +61,7 @@ class Controls:
                     desk.journal.drop_version(version)
                 desk.journal.save_version(engine.live, engine.learner.state)
                 desk.acknowledge()
-                desk.snapshot(wait=True, alone=True)
+                desk.snapshot_alone()
             # decisions without a task are left where a process was killed in the middle of this
             if not desk.journal.erase(task, -1 if number is None else number) and number is None:
                 raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
@@ -147,6 +148,7 @@ class Controls:
                 )
             desk.give_up_refit()
             desk.record(happened.Turned(desk.now(), version, automatic))
+            desk.publish()
         desk.acknowledge()
 
     def freeze(self, on: bool = True) -> None:
@@ -156,6 +158,7 @@ class Controls:
             if self._engine.frozen != on:
                 desk.give_up_refit()
                 desk.record(happened.Frozen(desk.now(), bool(on)))
+                desk.publish()
         desk.acknowledge()
 
     def status(self) -> Status:

@@ -22,9 +22,12 @@ from posse.live.records import DECIDED, Asked
 from posse.live.refits import Fitter
 from posse.live.settings import Settings
 from posse.live.starts import new_learner
+from posse.numerics.checks import check_number
 
 # So many decisions expire in one call at most, so that no call takes long.
 EXPIRE_AT_ONCE = 64
+# Rewards come about at most so many seconds after 1970, or before: others are no times.
+LATEST = 1e15
 
 
 class Desk:
@@ -217,6 +220,7 @@ class Desk:
         for old in sorted(self.engine.versions)[: -self.settings.keep]:
             if old not in (0, self.engine.live):
                 self.journal.drop_version(old)
+        self.publish()
 
     def give_up_refit(self) -> None:
         """Cancel the refit under way, if there is one."""
@@ -224,12 +228,22 @@ class Desk:
             self.record(happened.Failed(self.now(), self.engine.begun, "given up"))
             self._ended = None
 
-    def snapshot(self, *, wait: bool = False, alone: bool = False) -> None:
-        """Let the journal save the state, unless a refit is under way; alone: and forget earlier ones."""
-        if self.engine.job is None:
-            saved = self.journal.save_state(self.engine.state(), wait=wait, alone=alone)
-            if saved:
-                self._snapshot_at = self.engine.last + self._every
+    def snapshot(self, *, wait: bool = False) -> None:
+        """Let the journal save the state, unless a refit is under way."""
+        if self.engine.job is None and self.journal.save_state(self.engine.state(), wait=wait):
+            self._snapshot_at = self.engine.last + self._every
+
+    def publish(self) -> None:
+        """Let other processes decide by what has changed, if there can be any."""
+        if self.journal.shared:
+            self.snapshot(wait=True)
+
+    def snapshot_alone(self) -> None:
+        """Let the journal save the state and forget earlier ones, so that events may be removed."""
+        if not self.journal.save_state(self.engine.state(), wait=True, alone=True):
+            raise JournalError(
+                "there must be room for a snapshot before events are removed. Got none, and removed nothing."
+            )
 
 
 def check_reward(value: Any) -> float:
@@ -237,6 +251,11 @@ def check_reward(value: Any) -> float:
     if not isinstance(value, Real) or not -1e75 <= float(value) <= 1e75:
         raise ValueError(f"`reward` of tell must be a number of at most 1e75. Got {value!r}.")
     return float(value)
+
+
+def check_time(at: Any) -> float:
+    """Return when a reward came about as a float, or say what was found."""
+    return check_number("`at` of tell", at, -LATEST, LATEST)
 
 
 def check_played(asked: Asked, played: int | str | None) -> int:

@@ -27,6 +27,8 @@ from posse.live.records import Asked, Reward, counted, in_time
 from posse.live.settings import Settings
 from posse.live.starts import UNUSED, new_learner, warm_learner
 
+# The queue of decisions that will expire is tidied up when it is longer than this, and half of it is idle.
+LEAST_QUEUE = 1024
 COUNTS = ("decisions", "rewards", "late", "expired", "defaults")
 
 
@@ -131,7 +133,7 @@ class Engine:
 
     def apply(self, event: happened.Event, number: int) -> None:
         """Let an event happen that has that number in the journal."""
-        if event.at > self.at:
+        if event.at > self.at and not isinstance(event, happened.Told):  # whose time the caller says
             self.at = event.at
         self._moves[type(event)](event)
         self.last = number
@@ -217,6 +219,8 @@ class Engine:
 
     def _settle(self, asked: Asked) -> None:
         del self.waiting[asked.id]
+        if len(self.queue) > 2 * len(self.waiting) + LEAST_QUEUE:  # most of it waits for nothing any more
+            self.queue = deque(item for item in self.queue if item[1] in self.waiting)
         self.journal.settled(asked)
 
     def _shown(self, event: happened.Shown) -> None:

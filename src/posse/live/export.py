@@ -12,7 +12,7 @@ import numpy as np
 
 from posse.core.extras import extra
 from posse.core.files import write_atomically
-from posse.live.records import Asked, counted
+from posse.live.records import DECIDED, UNKNOWN, Asked, counted
 from posse.live.settings import Settings
 
 # Rows are written in groups of this many.
@@ -50,6 +50,8 @@ def write_log(decisions: Iterable[Asked], settings: Settings, out: str | os.Path
         finally:
             if writer is not None:
                 writer.close()
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # events may be removed from the journal once this is there
 
     write_atomically(Path(out), write)
     return written
@@ -66,6 +68,7 @@ def columns_of(group: list[Asked], settings: Settings) -> dict[str, Any]:
         "time": number,
         "task": text,
         "arm": text,
+        "decided": text,
         "reward": number,
         "propensity": number,
         "propensities": pa.list_(number),
@@ -83,16 +86,22 @@ def columns_of(group: list[Asked], settings: Settings) -> dict[str, Any]:
 
 
 def row_of(asked: Asked, settings: Settings) -> dict[str, Any]:
-    """Return a decision as a row of the table, but for its features."""
+    """Return a decision as a row of the table, but for its features.
+
+    In shadow mode the arm is the one that the caller played, if that was told, and its propensity is not
+    known; what the agent decided for is another column.
+    """
+    names, live = names_of(asked), asked.played == DECIDED
     return {
         "id": asked.id,
         "time": asked.at,
         "task": asked.task,
-        "arm": arm_of(asked),
+        "arm": None if asked.played == UNKNOWN else names[asked.arm if live else asked.played],
+        "decided": names[asked.arm],
         "reward": counted(asked, settings),
-        "propensity": float(asked.chances[asked.arm]),
+        "propensity": float(asked.chances[asked.arm]) if live else None,
         "propensities": asked.chances.tolist(),
-        "arms": names_of(asked),
+        "arms": names,
         "version": asked.version,
         "control": asked.control,
     }
@@ -101,8 +110,3 @@ def row_of(asked: Asked, settings: Settings) -> dict[str, Any]:
 def names_of(asked: Asked) -> list[str]:
     """Return the names of all arms on offer; numbers of rows, as text, where they had none."""
     return [str(row) for row in range(len(asked.chances))] if asked.names is None else list(asked.names)
-
-
-def arm_of(asked: Asked) -> str:
-    """Return the name of the arm that was played: the one decided for, unless the caller played another."""
-    return names_of(asked)[asked.played if asked.played >= 0 else asked.arm]

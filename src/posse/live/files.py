@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from posse.core.model import Model
 from posse.core.protocols import Policy
 from posse.live.desk import Desk
 from posse.live.export import write_log
-from posse.live.journal import JournalError
+from posse.live.journal import JournalError, LastingJournal, MemoryJournal
 from posse.live.packing import from_bytes, to_bytes
 from posse.live.records import Asked
 from posse.live.refits import InlineFitter, fitter_of
@@ -22,8 +22,8 @@ from posse.live.settings import LASTING, Settings
 from posse.live.sqlite import LEVELS, SqliteJournal
 from posse.numerics.checks import check_choice, check_integer
 
-if TYPE_CHECKING:
-    from posse.live.postgres import PostgresJournal
+# So many events of other processes are taken in one transaction.
+LEARN_AT_ONCE = 1000
 
 MakeSettings = Callable[[Policy | None, Model | None, Mapping[str, Any]], Settings]
 
@@ -49,15 +49,15 @@ def open_desk(
     """
     check_choice("`durability` of open", durability, LEVELS)
     check_integer("`snapshot_every` of open", snapshot_every, 1)
-    journal = journal_of(path, durability)
+    journal, name = journal_of(path, durability), name_of(path)
     try:
         stored = journal.meta("settings")
         if stored is None:
             settings = make(None, model, given)
             journal.set_meta("model", to_bytes(model))
         else:
-            settings = changed(from_bytes(stored), given, str(path))
-            model = same_model(journal, model, str(path))
+            settings = changed(from_bytes(stored), given, name)
+            model = same_model(journal, model, name)
         if stored is None or given:
             journal.set_meta("settings", to_bytes(settings))
         desk = Desk(settings, journal, fitter_of(settings), model, seed, clock, snapshot_every)
@@ -66,16 +66,40 @@ def open_desk(
         raise
     if desk.engine.job is not None:  # a refit was under way when the process ended
         desk.start()
+    desk.publish()
     return desk
 
 
-def journal_of(path: str | os.PathLike[str], durability: str) -> SqliteJournal | PostgresJournal:
+def journal_of(
+    path: str | os.PathLike[str], durability: str = "process", *, read_only: bool = False
+) -> LastingJournal:
     """Return the journal of a file, or that of a PostgreSQL database by its address."""
-    if str(path).startswith(("postgresql://", "postgres://")):
+    if is_address(path):
         from posse.live.postgres import PostgresJournal
 
-        return PostgresJournal(str(path), durability)
-    return SqliteJournal(Path(path), durability)
+        return PostgresJournal(str(path), durability, read_only=read_only)
+    if read_only and not Path(path).is_file():
+        raise JournalError(f"{os.fspath(path)!r} must be a journal. Got no such file.")
+    return SqliteJournal(Path(path), durability, read_only=read_only)
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Return whether this is the address of a database, and not a file."""
+    return str(path).startswith(("postgresql://", "postgres://"))
+
+
+def name_of(path: str | os.PathLike[str]) -> str:
+    """Return what a journal may be called in messages: the path, or an address without user and password.
+
+    Examples
+    --------
+    >>> name_of("agent.db"), name_of("postgresql://me:secret@host/shops?sslmode=require")
+    ('agent.db', 'postgresql://host/shops')
+    """
+    if not is_address(path):
+        return os.fspath(path)
+    kind, rest = str(path).split("://", 1)
+    return f"{kind}://{rest.rsplit('@', 1)[-1].split('?', 1)[0]}"
 
 
 def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings:
@@ -89,7 +113,7 @@ def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings
     return replace(settings, **{name: value for name, value in given.items() if name not in LASTING})
 
 
-def same_model(journal: SqliteJournal | PostgresJournal, model: Model | None, path: str) -> Model | None:
+def same_model(journal: LastingJournal, model: Model | None, path: str) -> Model | None:
     """Return the model that an agent began with, or say that another was given."""
     stored = journal.meta("model") or b""
     if model is not None and to_bytes(model) != stored:
@@ -101,15 +125,13 @@ def same_model(journal: SqliteJournal | PostgresJournal, model: Model | None, pa
 
 
 def read_desk(path: str | os.PathLike[str]) -> Desk:
-    """Return the agent of a file as it stands, to look at; another process may have it open."""
-    if not Path(path).is_file():
-        raise JournalError(f"{os.fspath(path)!r} must be a journal. Got no such file.")
-    journal = SqliteJournal(Path(path), read_only=True)
+    """Return the agent of a journal as it stands, to look at; another process may have it open."""
+    journal, name = journal_of(path, read_only=True), name_of(path)
     try:
         stored = journal.meta("settings")
         if stored is None:
-            raise JournalError(f"{os.fspath(path)!r} must be a journal with an agent. Got an empty one.")
-        model = same_model(journal, None, os.fspath(path))
+            raise JournalError(f"{name!r} must be a journal with an agent. Got an empty one.")
+        model = same_model(journal, None, name)
         return Desk(from_bytes(stored), journal, InlineFitter(), model, 0, time.time)
     except BaseException:
         journal.close()
@@ -122,16 +144,15 @@ def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
     Parameters
     ----------
     path : path
-        The file that `Agent.open` has made; another process may have it open.
+        The file that `Agent.open` has made, or the address of a PostgreSQL database; another process may
+        have it open.
     out : path
         Of the new file: a row for each decision, with its task, arm, propensities, features and the reward
         that it counts with, which is missing where there is none.
     """
     desk = read_desk(path)
     try:
-        assert isinstance(desk.journal, SqliteJournal)
-        waiting = desk.engine.waiting
-        return write_log(_settled(desk, math.inf, waiting), desk.settings, out)
+        return write_log(_settled(desk, math.inf, desk.engine.waiting), desk.settings, out)
     finally:
         desk.journal.close()
 
@@ -139,14 +160,16 @@ def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
 def archive(desk: Desk, out: str | os.PathLike[str], before: float) -> int:
     """Move decisions that wait for nothing, made before a time, to a Parquet file; return how many."""
     journal = desk.journal
-    if not isinstance(journal, SqliteJournal):
+    if isinstance(journal, MemoryJournal):
         raise ValueError("an agent must be in a file to archive its events. Got one in memory.")
     if Path(out).exists():
         raise ValueError(f"the file to archive to must be new. Got {os.fspath(out)!r}.")
+    while desk.learn(LEARN_AT_ONCE):  # a reward that waits for its turn is not to be removed
+        pass
     if desk.engine.job is not None:
         raise ValueError("no refit must be under way to archive events. Got one: try again when it is there.")
     desk.acknowledge()
-    desk.snapshot(wait=True, alone=True)
+    desk.snapshot_alone()
     ids: list[str] = []
 
     def noted() -> Iterator[Asked]:
@@ -156,13 +179,17 @@ def archive(desk: Desk, out: str | os.PathLike[str], before: float) -> int:
                 yield asked
 
     written = write_log(noted(), desk.settings, out)
-    journal.remove(ids)
+    _lasting(desk).remove(ids)
     return written
 
 
 def _settled(desk: Desk, before: float, waiting: Mapping[str, Asked]) -> Iterator[Asked]:
     """Go through decisions made before a time; those that wait for nothing are marked as expired."""
-    assert isinstance(desk.journal, SqliteJournal)
-    for asked in desk.journal.decisions(before):
+    for asked in _lasting(desk).decisions(before):
         asked.expired = asked.id not in waiting
         yield asked
+
+
+def _lasting(desk: Desk) -> LastingJournal:
+    """Return the journal of an agent that is not in memory."""
+    return cast("LastingJournal", desk.journal)

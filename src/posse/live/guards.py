@@ -60,7 +60,7 @@ def floors_of(settings: Settings, offer: Offer, allowed: Array | None) -> Array 
     floor, n_arms = settings.floor, len(offer.features)
     if not isinstance(floor, dict):
         if allowed is None or floor == 0.0:
-            return min(floor, MOST_FLOOR / n_arms)
+            return min(float(floor), MOST_FLOOR / n_arms)
         least = floor * allowed
     elif offer.names is None:
         return 0.0

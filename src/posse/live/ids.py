@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 
 from posse.numerics.checks import check_integer
 
@@ -40,7 +41,18 @@ def time_of(id: str) -> float:
 
 
 def check_text(name: str, value: object) -> str:
-    """Return a name or id of 1 to 200 characters, or say what was found."""
-    if not isinstance(value, str) or not 0 < len(value) <= MOST_LENGTH or "\x00" in value:
-        raise ValueError(f"{name} must be a string of 1 to {MOST_LENGTH} characters. Got {value!r:.200}.")
-    return str(value)  # and not a string of NumPy, which files do not hold
+    r"""Return a name or id of 1 to 200 characters that files can hold, or say what was found.
+
+    Examples
+    --------
+    >>> check_text("`id` of ask", "\ud800")
+    Traceback (most recent call last):
+    ValueError: `id` of ask must be a string of 1 to 200 characters of Unicode. Got '\ud800'.
+    """
+    if isinstance(value, str) and 0 < len(value) <= MOST_LENGTH and "\x00" not in value:
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair is no character
+            value.encode()
+            return str(value)  # and not a string of NumPy, which files do not hold
+    raise ValueError(
+        f"{name} must be a string of 1 to {MOST_LENGTH} characters of Unicode. Got {value!r:.200}."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from posse.core.errors import PosseError
 from posse.live.events import Event
@@ -22,7 +22,19 @@ class JournalError(PosseError):
 
 
 class Journal(Protocol):
-    """A list of events, each with a number; and states beside it, which save replaying all of them."""
+    """A list of events, each with a number; and states beside it, which save replaying all of them.
+
+    Attributes
+    ----------
+    shared : bool
+        Whether other processes decide by the states that are saved.
+    """
+
+    shared: ClassVar[bool]
+
+    @property
+    def backlog(self) -> int:
+        """How many events of other processes have no number yet."""
 
     def append(self, events: Sequence[Event]) -> int:
         """Keep events, all or none, and return the number of the last one."""
@@ -64,6 +76,22 @@ class Journal(Protocol):
         """Give up the file."""
 
 
+class LastingJournal(Journal, Protocol):
+    """A journal that is there when the process is not."""
+
+    def meta(self, key: str) -> bytes | None:
+        """Return what is kept under a key; None if nothing is."""
+
+    def set_meta(self, key: str, value: bytes) -> None:
+        """Keep something under a key."""
+
+    def decisions(self, before: float = ...) -> Iterator[Asked]:
+        """Go through all decisions made before a time, with their rewards, in order."""
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove decisions and their rewards."""
+
+
 class MemoryJournal:
     """A journal that keeps nothing but the last decisions that were settled, and the states of versions.
 
@@ -72,6 +100,9 @@ class MemoryJournal:
     >>> MemoryJournal().append([])
     0
     """
+
+    shared: ClassVar[bool] = False
+    backlog = 0
 
     def __init__(self) -> None:
         self._last = 0

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import chdtrc, stdtrit
 
 from posse.core.shipped import register
-from posse.live.guards import BUCKETS
+from posse.live.guards import BUCKETS, bucket_of
 from posse.live.records import Asked
 from posse.numerics.checks import Array, IntArray
 from posse.numerics.compiled import compiled
@@ -28,13 +28,14 @@ class Monitor:
     Attributes
     ----------
     slots : dict of str to int
-        Of named arms.
+        Of the first named arms; those that came later are in slots by their hash.
     excess : (64,)
         Choices less probabilities, by slot.
     variance : (64, 64)
         Of the excess.
     moving : (2,)
-        Running means of the decisions' entropies, in units of the largest possible, and of their weights.
+        Running means of the entropies of decisions outside the control group, in units of the largest
+        possible, and of their weights.
     rewards : (2,)
         Decisions that count, and the total of what they count with.
     lift_counts, lift_totals : (2, 1024)
@@ -67,11 +68,15 @@ class Monitor:
         else:
             known = self._places.get(asked.names)
             places = self._new_places(asked.names) if known is None else known
-        tally(chances, asked.arm, places, self.excess, self.variance, self.moving)
+        tally(chances, asked.arm, places, self.excess, self.variance, self.moving, not asked.control)
 
     def _new_places(self, names: tuple[str, ...]) -> IntArray:
         slots = self.slots
-        places = np.array([slots.setdefault(name, len(slots) % SLOTS) for name in names], dtype=np.intp)
+        for name in names:
+            if len(slots) < SLOTS:
+                slots.setdefault(name, len(slots))
+        found = [slots[name] if name in slots else bucket_of(name) % SLOTS for name in names]
+        places = np.array(found, dtype=np.intp)
         if len(self._places) < BUCKETS:
             self._places[names] = places
         return places
@@ -109,6 +114,17 @@ class Monitor:
     def lift(self) -> tuple[float, float, float] | None:
         """The mean reward less that of the control group, and its 95 % interval; None if one is unknown."""
         return lift(self.lift_counts, self.lift_totals)
+
+    @property
+    def matched(self) -> tuple[float, float, float] | None:
+        """The mean reward of what was played as decided in shadow mode, and its 95 % interval, if known."""
+        _, count, _, total, squares = self.shadow.tolist()
+        if count < 2.0:
+            return None
+        mean = total / count
+        variance = max(0.0, (squares - count * mean * mean) / (count - 1.0))
+        half = float(stdtrit(count - 1.0, 0.975)) * (variance / count) ** 0.5
+        return mean, mean - half, mean + half
 
 
 register(Monitor, name="posse.live.Monitor")
@@ -160,10 +176,12 @@ def lift(counts: Array, totals: Array) -> tuple[float, float, float] | None:
 
 
 @compiled
-def tally(chances: Array, arm: int, places: IntArray, excess: Array, variance: Array, moving: Array) -> None:
-    """Count a choice by its probabilities (K,), in the slots (K,) of its arms, and its entropy."""
+def tally(
+    chances: Array, arm: int, places: IntArray, excess: Array, variance: Array, moving: Array, free: bool
+) -> None:
+    """Count a choice by its probabilities (K,), in the slots (K,) of its arms; its entropy if free."""
     n_arms, n_slots = len(chances), len(excess)
-    entropy, n_open = 0.0, 0
+    entropy = 0.0
     by_slot = np.zeros(n_slots)
     last = 0
     for k in range(n_arms):
@@ -171,7 +189,6 @@ def tally(chances: Array, arm: int, places: IntArray, excess: Array, variance: A
         last = max(last, places[k])
         if chances[k] > 0.0:
             entropy -= chances[k] * np.log(chances[k])
-            n_open += 1
     excess[places[arm]] += 1.0
     for i in range(last + 1):
         p = by_slot[i]
@@ -179,6 +196,6 @@ def tally(chances: Array, arm: int, places: IntArray, excess: Array, variance: A
         variance[i, i] += p
         for j in range(last + 1):
             variance[i, j] -= p * by_slot[j]
-    if n_arms > 1:
+    if free and n_arms > 1:
         moving[0] += RATE * (entropy / np.log(n_arms) - moving[0])
         moving[1] += RATE * (1.0 - moving[1])

@@ -42,9 +42,9 @@ class Offers:
 
     Examples
     --------
-    >>> Offers(None).read({"red": [1.0, 0.0], "blue": [0.0, 1.0]}, None, dim=2)
+    >>> Offers(None).read({"red": [1.0, 0.0], "blue": [0.0, 1.0]}, None, known=2)
     Offer(names=('red', 'blue'), features=array([[1., 0.], [0., 1.]]))
-    >>> Offers(Encoder(arms=("red", "blue"))).read(["blue"], None, dim=3)
+    >>> Offers(Encoder(arms=("red", "blue"))).read(["blue"], None, known=3)
     Offer(names=('blue',), features=array([[1., 0., 1.]]))
     """
 
@@ -53,7 +53,7 @@ class Offers:
         self._known: dict[tuple[str, ...], Offer] = {}
         self._plain = None if encoder is None else PlainNumbers.of(encoder)
 
-    def read(self, arms: Any, context: Mapping[str, Any] | None, dim: int | None) -> Offer:
+    def read(self, arms: Any, context: Mapping[str, Any] | None, known: int | None) -> Offer:
         """Return an offer, or say what is wrong with it.
 
         Parameters
@@ -61,9 +61,10 @@ class Offers:
         arms : (K, d), mapping of str to (d,) or to columns, or sequence of str
         context : mapping, optional
             Values of columns that all arms have in common, for the encoder.
-        dim : int, optional
-            d, once it is known.
+        known : int, optional
+            d, once it is known; an encoder knows it from the begin.
         """
+        dim = known if self.encoder is None else self.encoder.dim
         if isinstance(arms, np.ndarray) and arms.dtype.kind != "U":
             return Offer(None, self._checked(arms, None, context, dim))
         if isinstance(arms, Mapping):
@@ -109,7 +110,13 @@ class Offers:
         encoder = self._encoder("names of arms")
         if not encoder.arms:
             raise ValueError(f"`encoder` of Agent must name the arms. Got none for {list(names)!r:.200}.")
-        table = {name: [value] * len(names) for name, value in (context or {}).items()}
+        common = {} if context is None else context
+        for column in encoder.columns:
+            if column.name not in common:
+                raise ValueError(
+                    f"`context` of ask must have column {column.name!r}. Got {list(common)!r:.200}."
+                )
+        table = {name: [value] * len(names) for name, value in common.items()}
         offer = Offer(names, np.ascontiguousarray(encoder.encode(table, list(names))))
         if context is None and len(self._known) < MOST_OFFERS:
             self._known[names] = offer

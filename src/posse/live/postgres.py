@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from heapq import merge
-from typing import Any
+from typing import Any, ClassVar
 
 from posse.core.extras import extra
 from posse.live.engine import EngineState
@@ -55,6 +55,10 @@ CREATE INDEX IF NOT EXISTS posse_rewards_new ON posse_rewards (seq) WHERE turn I
 CREATE INDEX IF NOT EXISTS posse_shown_new ON posse_shown (seq) WHERE turn IS NULL;
 """
 LEVELS = {"process": "off", "power": "on"}
+# The lock of a process that was killed is free when the database has noticed: so long it is waited for.
+PATIENCE = "2s"
+# Seconds after which a database that does not answer is one that cannot be reached.
+SILENCE = 5
 
 
 def insert_of(table: str) -> str:
@@ -76,7 +80,16 @@ def plainly() -> Iterator[None]:
 def connect(address: str, durability: str = "process") -> psycopg.Connection[Any]:
     """Return a connection whose transactions are as durable as is asked for."""
     name = f"process {os.getpid()} of {socket.gethostname()}"
-    db = psycopg.connect(address, autocommit=True, application_name=name, connect_timeout=5)
+    db = psycopg.connect(
+        address,
+        autocommit=True,
+        application_name=name,
+        connect_timeout=SILENCE,
+        tcp_user_timeout=1000 * SILENCE,
+        keepalives_idle=SILENCE,
+        keepalives_interval=1,
+        keepalives_count=2,
+    )
     db.execute(f"SET synchronous_commit = {LEVELS[durability]}")
     return db
 
@@ -102,14 +115,30 @@ def find(db: psycopg.Connection[Any], id: str, before: int | None = None) -> Ask
     return asked
 
 
-def load_state(db: psycopg.Connection[Any], newer_than: int = -1) -> EngineState | None:
-    """Return the last state that was published after that turn; None if there is none."""
+def load_state(db: psycopg.Connection[Any], other_than: int = -1) -> EngineState | None:
+    """Return the last state that was published, unless it is the one of that turn; None if there is none."""
+    last = db.execute("SELECT max(number) FROM posse_states WHERE kind = 'snapshot'").fetchone()
+    if last is None or last[0] is None or last[0] == other_than:
+        return None
     row = db.execute(
-        "SELECT data FROM posse_states WHERE kind = 'snapshot' AND number > %s ORDER BY number DESC LIMIT 1",
-        (newer_than,),
+        "SELECT data FROM posse_states WHERE kind = 'snapshot' AND number = %s", (last[0],)
     ).fetchone()
     found: EngineState | None = None if row is None else from_bytes(bytes(row[0]))
     return found
+
+
+def agree_on(db: psycopg.Connection[Any], dim: int) -> None:
+    """Raise if another process has asked with another number of features; the first one decides."""
+    db.execute("INSERT INTO posse_meta VALUES ('dim', %s) ON CONFLICT DO NOTHING", (str(dim).encode(),))
+    known = known_dim(db)
+    if known != dim:
+        raise ValueError(f"`arms` must have shape (K, d={known}), as in other processes. Got d={dim}.")
+
+
+def known_dim(db: psycopg.Connection[Any]) -> int | None:
+    """Return the number of features that processes have agreed on; None if nobody has asked yet."""
+    row = db.execute("SELECT value FROM posse_meta WHERE key = 'dim'").fetchone()
+    return None if row is None else int(bytes(row[0]))
 
 
 class PostgresJournal:
@@ -121,39 +150,60 @@ class PostgresJournal:
         As `postgresql://user@host/database`.
     durability : "process" or "power"
         Whether an answer survives the death of a process, or that of the database's machine, too.
+    read_only : bool
+        Whether another process may learn; nothing is written then, and all is read as of one time.
     """
 
-    def __init__(self, address: str, durability: str = "process") -> None:
+    shared: ClassVar[bool] = True
+
+    def __init__(self, address: str, durability: str = "process", *, read_only: bool = False) -> None:
+        self._read_only = read_only
         with plainly():
             self._db = connect(address, durability)
             try:
-                self._take_lock(address)
-                self._db.execute(TABLES)
-                found = self._db.execute("SELECT value FROM posse_meta WHERE key = 'format'").fetchone()
-                if found is not None and int(bytes(found[0])) > FORMAT:
-                    raise JournalError(
-                        f"the journal must be of format {FORMAT} at most. Got {bytes(found[0])!r}."
-                    )
-                self.set_meta("format", str(FORMAT).encode())
+                self._begin(read_only)
                 self._last = self._read_last()
-                self._db.execute(
-                    "DELETE FROM posse_states WHERE kind = 'snapshot' AND number > %s", (self._last,)
-                )
+                if not read_only:
+                    self._db.execute(
+                        "DELETE FROM posse_states WHERE kind = 'snapshot' AND number > %s", (self._last,)
+                    )
             except BaseException:
                 self._db.close()
                 raise
 
-    def _take_lock(self, address: str) -> None:
-        if self._db.execute("SELECT pg_try_advisory_lock(%s)", (LOCK,)).fetchone() == (True,):
-            return
-        holder = self._db.execute(
-            "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-            "WHERE l.locktype = 'advisory' AND l.objid = %s AND l.granted",
-            (LOCK,),
-        ).fetchone()
-        raise JournalError(
-            f"one process at a time must learn; others ask, by `Asker`. Got {(holder or ('unknown',))[0]}."
-        )
+    def _begin(self, read_only: bool) -> None:
+        """Take the lock and make tables, unless they are only read; check who has made them."""
+        if read_only:
+            self._db.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        else:
+            self._take_lock()
+            self._db.execute(TABLES)
+        found = self._db.execute("SELECT value FROM posse_meta WHERE key = 'format'").fetchone()
+        if found is not None and int(bytes(found[0])) > FORMAT:
+            raise JournalError(
+                f"the journal must be of format {FORMAT} at most. Got {int(bytes(found[0]))}: a later posse "
+                "made it."
+            )
+        if not read_only:
+            self.set_meta("format", str(FORMAT).encode())
+
+    def _take_lock(self) -> None:
+        db = self._db
+        db.execute(f"SET lock_timeout = '{PATIENCE}'")
+        try:
+            db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+        except psycopg.errors.LockNotAvailable:
+            holder = db.execute(
+                "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+                "JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND l.objid = %s "
+                "AND l.granted AND d.datname = current_database()",
+                (LOCK,),
+            ).fetchone()
+            name = "another" if holder is None else holder[0]
+            raise JournalError(
+                f"one process at a time must learn; others ask, by `Asker`. Got {name}."
+            ) from None
+        db.execute("SET lock_timeout = 0")
 
     def _read_last(self) -> int:
         found = [self._db.execute(f"SELECT max(turn) FROM posse_{table}").fetchone() for table in COLUMNS]
@@ -180,6 +230,8 @@ class PostgresJournal:
         with plainly(), self._db.transaction():
             for event in events:
                 last += 1
+                if isinstance(event, Joined):
+                    agree_on(self._db, event.dim)
                 table, values = row_of(event, last)
                 if self._db.execute(insert_of(table), values).rowcount == 0:
                     self._take(table, event, last)
@@ -230,7 +282,8 @@ class PostgresJournal:
 
     def save_version(self, number: int, state: Any) -> None:
         """Keep the state of a version."""
-        self._save("version", number, state)
+        if not self._read_only:
+            self._save("version", number, state)
 
     def load_version(self, number: int) -> Any:
         """Return the state of a version, None if it was not kept."""
@@ -299,6 +352,37 @@ class PostgresJournal:
         )
         for row in found.fetchall():
             yield row[0], table, row
+
+    @property
+    def backlog(self) -> int:
+        """How many rows of other processes have had no turn yet."""
+        tables = ("decisions", "rewards", "shown")
+        counts = [f"(SELECT count(*) FROM posse_{table} WHERE turn IS NULL)" for table in tables]
+        with plainly():
+            row = self._db.execute(f"SELECT {' + '.join(counts)}").fetchone()
+            assert row is not None
+            return int(row[0])
+
+    def decisions(self, before: float = float("inf")) -> Iterator[Asked]:
+        """Go through all decisions made before a time that have had a turn, in the order of these."""
+        with plainly():
+            ids = self._db.execute(
+                "SELECT id FROM posse_decisions WHERE at < %s AND turn IS NOT NULL ORDER BY turn", (before,)
+            ).fetchall()
+        for (id,) in ids:
+            asked = self.find(id)
+            if asked is not None:
+                yield asked
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove decisions and their rewards, but for those with a reward that came meanwhile."""
+        with plainly(), self._db.transaction():
+            late = self._db.execute(
+                "SELECT id FROM posse_rewards WHERE id = ANY(%s) AND turn IS NULL", (list(ids),)
+            ).fetchall()
+            gone = list(set(ids) - {id for (id,) in late})
+            for table in ("rewards", "shown", "decisions"):
+                self._db.execute(f"DELETE FROM posse_{table} WHERE id = ANY(%s)", (gone,))
 
     def close(self) -> None:
         """Give up the connection, and with it the lock."""

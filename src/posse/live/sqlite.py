@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from posse.live.engine import EngineState
 from posse.live.events import Event, Forbade, Joined
@@ -53,13 +53,16 @@ class SqliteJournal:
         Whether another process may have the file open; nothing is written then.
     """
 
+    shared: ClassVar[bool] = False
+    backlog = 0
+
     def __init__(self, path: Path, durability: str = "process", *, read_only: bool = False) -> None:
         self.path, self._powered, self._read_only = path, durability == "power", read_only
         self._lock = None if read_only else FileLock(path)
         self.states = States(path.with_name(path.name + "-states"))
-        self._mutex, self._turn = threading.RLock(), threading.Lock()
+        self._mutex, self._turn, self._gate = threading.RLock(), threading.Lock(), threading.Lock()
         self._queue: list[tuple[str, tuple[Any, ...]]] = []
-        self._written = 0
+        self._written, self._failure = 0, ""
         try:
             with self._plainly():
                 self._db = self._connect(read_only, LEVELS[durability])
@@ -129,11 +132,13 @@ class SqliteJournal:
             last += 1
             rows.append(row_of(event, last))
         if self._powered:
-            self._queue += rows
+            with self._gate:
+                self._queue += rows
+                self._last = last
         else:
             with self._mutex, self._plainly():
                 self._write(rows)
-        self._last = last
+            self._last = last
         return last
 
     def _write(self, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
@@ -162,18 +167,24 @@ class SqliteJournal:
             return
         wanted = self._last
         with self._turn:
+            if self._failure:  # what was queued then is written nowhere
+                raise JournalError(self._failure)
             if self._written >= wanted:
                 return
-            reached, rows = self._last, self._queue
-            self._queue = []
+            with self._gate:
+                reached, rows, self._queue = self._last, self._queue, []
             if rows:
-                with self._mutex, self._plainly():
-                    self._write(rows)
+                try:
+                    with self._mutex, self._plainly():
+                        self._write(rows)
+                except JournalError as error:
+                    self._failure = str(error)
+                    raise
             self._written = reached
 
     def find(self, id: str, before: int | None = None) -> Asked | None:
         """Return a decision with the rewards it had before the event of that number; None if unknown."""
-        if self._queue:
+        if self._written < self._last:
             self.acknowledge()
         upto = 2**62 if before is None else before
         with self._mutex, self._plainly():

@@ -25,6 +25,7 @@ class States:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._writer: threading.Thread | None = None
+        self._saved = -1
 
     def save_version(self, number: int, state: Any) -> None:
         """Save the state of a version."""
@@ -42,9 +43,10 @@ class States:
         return self.folder / f"version-{number:08d}.posse"
 
     def save_snapshot(self, number: int, state: Any, *, wait: bool, alone: bool) -> bool:
-        """Save a snapshot as of an event, beside other work unless told to wait; return whether it will be.
+        """Save a snapshot as of an event; return whether that is done or, unless told to wait, has begun.
 
-        One that is being written is not overtaken. Alone: all others are removed.
+        It is written beside other work. One that is being written is not overtaken. Alone: all others are
+        removed.
         """
         if self._writer is not None and self._writer.is_alive():
             if not wait:
@@ -55,7 +57,7 @@ class States:
         writer.start()
         if wait:
             writer.join()
-        return True
+        return not wait or self._saved == number
 
     def _write(self, number: int, state: Any, alone: bool) -> None:
         path = self.folder / f"snapshot-{number:016d}.posse"
@@ -65,6 +67,7 @@ class States:
                 os.fsync(file.fileno())
         except OSError:  # a full disk: the journal has all that the snapshot would have
             return
+        self._saved = number
         kept = 1 if alone else SNAPSHOTS
         for old in self._snapshots()[kept:]:
             old.unlink(missing_ok=True)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LEAST_ENTROPY, ENOUGH = 0.01, 500
 # Choices as far from their probabilities as this have something wrong with them.
 LEAST_CHANCE = 0.001
+# Seconds by which clocks are put right every now and then.
+LEAST_BACKWARDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Status:
         How many there have been.
     version : int
         The one that decisions are made by.
+    backlog : int
+        Decisions and rewards of other processes that the one that learns has not taken yet.
     refitting, frozen, automatic : bool
         Whether a refit is under way, learning has stopped, and refits are adopted by themselves.
     mode : "live" or "shadow"
@@ -60,7 +64,11 @@ class Status:
     match_rate : float, optional
         In shadow mode: how often the agent decided for what was played.
     reward_played, reward_matched : float, optional
-        In shadow mode: the mean reward, and that where the agent decided for what was played.
+        In shadow mode: the mean reward, and that where the agent decided for what was played. The latter is
+        what the agent would have earned if the caller plays at random, with equal probabilities; else it is
+        that of decisions on which both agree.
+    matched_low, matched_high : float, optional
+        The 95 % interval of `reward_matched`.
     alarms : tuple of str
         What somebody should look at.
     """
@@ -76,6 +84,7 @@ class Status:
     reward_total: float
     versions: int
     version: int
+    backlog: int
     refitting: bool
     frozen: bool
     automatic: bool
@@ -89,6 +98,8 @@ class Status:
     match_rate: float | None
     reward_played: float | None
     reward_matched: float | None
+    matched_low: float | None
+    matched_high: float | None
     alarms: tuple[str, ...]
 
 
@@ -98,7 +109,8 @@ def status_of(desk: Desk) -> Status:
     monitor, counts = engine.monitor, engine.counts
     entropy = None if math.isnan(monitor.entropy) else monitor.entropy
     lift = monitor.lift or (None, None, None)
-    played, matched, reward, reward_matched, _ = monitor.shadow.tolist()
+    played, matched, reward, *_ = monitor.shadow.tolist()
+    agreed = monitor.matched or (None, None, None)
     return Status(
         tasks=len(engine.numbers),
         **counts,
@@ -107,6 +119,7 @@ def status_of(desk: Desk) -> Status:
         reward_total=float(monitor.rewards[1]),
         versions=len(engine.versions),
         version=engine.live,
+        backlog=desk.journal.backlog,
         refitting=engine.job is not None,
         frozen=engine.frozen,
         automatic=engine.automatic,
@@ -119,7 +132,9 @@ def status_of(desk: Desk) -> Status:
         lift_high=lift[2],
         match_rate=matched / played if played else None,
         reward_played=reward / played if played else None,
-        reward_matched=reward_matched / matched if matched else None,
+        reward_matched=agreed[0],
+        matched_low=agreed[1],
+        matched_high=agreed[2],
         alarms=tuple(alarms_of(desk)),
     )
 
@@ -135,7 +150,7 @@ def alarms_of(desk: Desk) -> list[str]:
         found.append(f"sample ratio: choices do not agree with their probabilities, chance {chance:.1e}")
     if engine.failure and engine.failure != "given up":
         found.append(f"refit: the last one failed: {engine.failure}")
-    if desk.backwards > 0.0:
+    if desk.backwards >= LEAST_BACKWARDS:
         found.append(f"clock: it went backwards by {desk.backwards:.3f} s")
     return found
 
@@ -153,7 +168,7 @@ def read_status(path: str | os.PathLike[str]) -> Status:
     Parameters
     ----------
     path : path
-        The file that `Agent.open` has made.
+        The file that `Agent.open` has made, or the address of a PostgreSQL database.
     """
     from posse.live.files import read_desk
 

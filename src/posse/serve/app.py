@@ -9,14 +9,15 @@ from typing import Any
 from posse.core.extras import extra
 from posse.serve import wire
 from posse.serve.faults import HEADERS, answers_to_errors
+from posse.serve.findings import with_found
 from posse.serve.gate import App, Gate, Limits
 from posse.serve.history import History
-from posse.serve.learned import learned, tasks_of
+from posse.serve.learned import narrowed
 from posse.serve.metrics import Meter
 from posse.serve.openapi import describe
 from posse.serve.page import FILES, page
 from posse.serve.service import Service
-from posse.serve.spaces import Space
+from posse.serve.spaces import DEFAULT, Space
 
 with extra("serve"):
     import msgspec
@@ -50,20 +51,28 @@ class Endpoint:
     ) -> None:
         self.method, self.path, self.role = method, path, role
         self.takes, self.returns, self.work, self.meter = takes, returns, work, meter
-        self._decode = None if takes is None else msgspec.json.Decoder(takes).decode
+        self._decode = msgspec.json.Decoder(takes).decode
         self.threaded = False
 
     async def answer(self, request: Request) -> Response:
         """Answer a request; what is wrong with it is said by the handlers of errors."""
         with self.meter.timed(self.path):
             given: Any
-            if self._decode is not None:
-                given = self._decode(request.state.body)
+            if self.takes is not None:
+                given = self._read(request.state.body)
             else:
                 roles = ",".join(sorted(request.state.roles))
                 given = {**request.query_params, **request.path_params, "roles": roles}
             found = await run_in_threadpool(self.work, given) if self.threaded else self.work(given)
             return reply(found)
+
+    def _read(self, body: bytes) -> Any:
+        """Return a body as what it must be, or say what was found."""
+        try:
+            return self._decode(body)
+        except msgspec.ValidationError as error:
+            found = with_found(error, body, self.takes)
+            raise ValueError(f"the body must be as described: {found}.") from None
 
 
 def reply(found: Any, status: int = 200) -> Response:
@@ -134,33 +143,31 @@ class Handlers:
 
     def tasks(self, given: dict[str, str]) -> Any:
         """Return the tasks of a space."""
-        return tasks_of(
-            self.service.agent_of(given.get("space", "default")), given.get("find", ""), given.get("most")
+        return narrowed(
+            self.service.tasks(given.get("space", DEFAULT))["tasks"], given.get("find", ""), given.get("most")
         )
 
     def task(self, given: dict[str, str]) -> Any:
         """Return what is known of a task, and from whom."""
-        return learned(self.service.agent_of(given.get("space", "default")), given["name"])
+        return self.service.task(given.get("space", DEFAULT), given["name"])
 
     def versions(self, given: dict[str, str]) -> Any:
         """Return the versions of what a space's tasks share."""
-        agent = self.service.agent_of(given.get("space", "default"))
-        status = agent.status()
-        return {"version": status.version, "automatic": status.automatic, "versions": agent.versions()}
+        return self.service.versions(given.get("space", DEFAULT))
 
     def promote(self, body: wire.Turn) -> wire.Done:
         """Decide by a version."""
-        self.service.agent_of(body.space).promote(body.version)
+        self.service.promote(body.space, body.version)
         return wire.Done()
 
     def rollback(self, body: wire.Turn) -> wire.Done:
         """Decide by an earlier version, and keep to it."""
-        self.service.agent_of(body.space).rollback(body.version)
+        self.service.rollback(body.space, body.version)
         return wire.Done()
 
     def freeze(self, body: wire.Freeze) -> wire.Done:
         """Stop learning, or go on."""
-        self.service.agent_of(body.space).freeze(body.on)
+        self.service.freeze(body.space, body.on)
         return wire.Done()
 
     def spaces(self, given: dict[str, str]) -> Any:
@@ -269,16 +276,22 @@ def make_app(
         return page(FILES[request.url.path])
 
     def needed(method: str, path: str) -> str | None:
-        found = roles.get((method, path))
-        if found is not None:
-            return found
-        if path.startswith(("/v1/decisions/", "/v1/tasks/")):
-            return "read"
-        return None
+        known = roles.get(("GET" if method == "HEAD" else method, path))
+        if known is not None or not path.startswith("/v1/"):
+            return known
+        return "read" if path.startswith(("/v1/decisions/", "/v1/tasks/")) else "admin"
 
     routes = [Route(one.path, one.answer, methods=[one.method]) for one in endpoints]
     routes += [Route("/openapi.json", description, methods=["GET"])]
     routes += [Route(path, front, methods=["GET"]) for path in FILES]
     app = Starlette(routes=routes, exception_handlers=answers_to_errors(meter))
+    app.router.redirect_slashes = False
     tokens = None if open_to_all else service.store.tokens
-    return Gate(app, roles=needed, tokens=tokens, hosts=hosts, limits=limits)  # type: ignore[arg-type]
+    return Gate(
+        app,  # type: ignore[arg-type]
+        roles=needed,
+        tokens=tokens,
+        hosts=hosts,
+        limits=limits,
+        refused=meter.refused,
+    )

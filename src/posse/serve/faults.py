@@ -10,7 +10,7 @@ from posse.core.extras import extra
 from posse.serve import wire
 from posse.serve.gate import SECURITY
 from posse.serve.metrics import Meter
-from posse.serve.service import UnknownError
+from posse.serve.spaces import UnknownError
 
 with extra("serve"):
     import msgspec
@@ -21,7 +21,6 @@ with extra("serve"):
 HEADERS = {name.decode(): value.decode() for name, value in SECURITY}
 # Status, title and the detail, in which {} is the error's own words.
 ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
-    msgspec.ValidationError: (422, "Unprocessable content", "the body must be as described: {}."),
     msgspec.DecodeError: (400, "Bad request", "the body must be JSON: {}."),
     UnicodeDecodeError: (400, "Bad request", "the body must be JSON: {}."),
     ValueError: (422, "Unprocessable content", "{}"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
+from posse.core.errors import PosseError
 from posse.serve.roles import EVERYTHING, Token, allowed, digest_of
 from posse.serve.wire import Problem, encode
 
@@ -70,6 +71,8 @@ class Gate:
     hosts : frozenset of str
         Names by which the service may be called; by an address it always may.
     limits : Limits
+    refused : callable
+        Counts requests that do not pass, by the status of their answers.
     """
 
     def __init__(
@@ -80,8 +83,10 @@ class Gate:
         tokens: Callable[[], list[Token]] | None,
         hosts: frozenset[str],
         limits: Limits,
+        refused: Callable[[int], None],
     ) -> None:
         self._app, self._roles, self._hosts, self._limits = app, roles, hosts, limits
+        self._count = refused
         self._tokens = tokens
         self._known: Mapping[str, frozenset[str]] = {}
         self._read_at = -TOKENS_FOR
@@ -89,9 +94,6 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         try:
             headers = dict(scope["headers"])
             self._check_host(headers)
@@ -99,7 +101,12 @@ class Gate:
             state["roles"] = self._check_sender(scope, headers)
             state["body"] = b"" if scope["method"] in ("GET", "HEAD") else await self._body(headers, receive)
         except RefusedError as refused:
+            self._count(refused.status)
             await refuse(send, refused)
+            return
+        except PosseError as error:
+            self._count(503)
+            await refuse(send, RefusedError(503, "Service unavailable", str(error)))
             return
         await self._app(scope, receive, send)
 
@@ -183,9 +190,7 @@ class Gate:
         deadline = time.monotonic() + self._limits.seconds
         while message.get("more_body", False):
             if message["type"] == "http.disconnect" or time.monotonic() > deadline:
-                raise RefusedError(
-                    408, "Request timeout", "a request must come whole. Got a part.", connection="close"
-                )
+                raise RefusedError(408, "Request timeout", "a request must come whole. Got a part.")
             message = await self._receive(receive)
             parts.append(message.get("body", b""))
             size += len(parts[-1])
@@ -194,7 +199,6 @@ class Gate:
                     413,
                     "Content too large",
                     f"a request must have at most {most} bytes. Got more.",
-                    connection="close",
                 )
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -207,7 +211,6 @@ class Gate:
                 408,
                 "Request timeout",
                 f"a request must come within {self._limits.seconds:g} s. Got a part.",
-                connection="close",
             ) from None
 
 
@@ -232,6 +235,7 @@ async def refuse(send: Send, refused: RefusedError) -> None:
     headers = [
         (b"content-type", b"application/problem+json"),
         (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),  # what is left of the request is not read
         *SECURITY,
         *refused.headers,
     ]

@@ -9,31 +9,40 @@ import numpy as np
 from posse.core.posterior import Beliefs
 from posse.live.agent import Agent
 from posse.numerics.checks import Array
-from posse.serve.service import UnknownError
+from posse.serve.spaces import UnknownError
 
 # So many of the tasks that are most like one are named.
 NEIGHBOURS = 5
 
 
-def tasks_of(agent: Agent, find: str = "", most: str | None = None) -> dict[str, Any]:
-    """Return tasks of an agent by name, with the rewards that each has learned from, and how many there are.
+def tasks_of(agent: Agent) -> list[dict[str, Any]]:
+    """Return the tasks of an agent by name, with the rewards that each has learned from."""
+    return [{"name": name, "rewards": rewards} for name, rewards in sorted(agent.tasks().items())]
+
+
+def narrowed(tasks: list[dict[str, Any]], find: str, most: str | None) -> dict[str, Any]:
+    """Return some of the tasks, and how many there are.
 
     Parameters
     ----------
-    agent : Agent
+    tasks : list of dict
+        With `name` and `rewards`.
     find : str
         What names must contain, in small letters or capitals.
     most : str, optional
         So many tasks at most, those with the most rewards; all by default.
+
+    Examples
+    --------
+    >>> narrowed([{"name": "Oslo", "rewards": 2}, {"name": "Bergen", "rewards": 3}], "O", "1")
+    {'total': 2, 'tasks': [{'name': 'Oslo', 'rewards': 2}]}
     """
-    known = agent.tasks()
-    found = [name for name in sorted(known) if find.casefold() in name.casefold()]
+    found = [task for task in tasks if find.casefold() in task["name"].casefold()]
     if most is not None:
-        if not (most.isdecimal() and 0 < len(most) < 10):
+        if not (most.isascii() and most.isdecimal() and len(most) < 10):
             raise ValueError(f"`most` must be a number of tasks. Got {most!r:.200}.")
-        found = sorted(found, key=lambda name: -known[name])[: int(most)]
-    tasks = [{"name": name, "rewards": known[name]} for name in found]
-    return {"total": len(known), "tasks": tasks}
+        found = sorted(found, key=lambda task: -task["rewards"])[: int(most)]
+    return {"total": len(tasks), "tasks": found}
 
 
 def learned(agent: Agent, task: str) -> dict[str, Any]:

@@ -10,8 +10,11 @@ from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any
 
+import numpy as np
+
 from posse.core.errors import PosseError
 from posse.core.extras import extra
+from posse.live.agent import Agent
 from posse.serve.gate import App
 
 with extra("serve"):
@@ -20,17 +23,28 @@ with extra("serve"):
 
 # Seconds in which the head of a request must have come, and in which the last ones are finished.
 HEAD_SECONDS, LAST_SECONDS = 10.0, 10
+# Bytes that it may have.
+MOST_HEAD = 65_536
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Connections whose next request's head has to come within some seconds of its first byte."""
+    """Connections whose next request has to have a small head, which comes within some seconds."""
 
     _timer: asyncio.TimerHandle | None = None
+    _head = 0
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request."""
         super().connection_made(transport)
         self._timer = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless what should be the head of a request does not end."""
+        super().data_received(data)
+        if self._timer is not None:
+            self._head += len(data)
+            if self._head > MOST_HEAD:
+                self.transport.close()
 
     def on_headers_complete(self) -> None:
         """Stop waiting: the body has a limit of its own."""
@@ -41,6 +55,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Wait for the head of a request that has begun."""
         super().on_message_begin()
         self._stop()
+        self._head = 0
         self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -106,6 +121,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def warm_up() -> None:
+    """Decide once, in memory: the first decision of a process waits for compiled code to be loaded."""
+    agent = Agent(refits="never", seed=0)
+    agent.tell(agent.ask("first", np.eye(2)).id, 0.0)
+
+
 async def repeat(work: Callable[[], None], seconds: float) -> None:
     """Do a piece of work again and again, beside requests; one that cannot be done now is done later."""
     while True:
@@ -136,6 +157,7 @@ def serve(
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
+        ws="none",
         loop="uvloop",
         lifespan="off",
         proxy_headers=False,

@@ -6,21 +6,18 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from posse.core.errors import PosseError
 from posse.core.extras import extra
 from posse.core.model import Model
 from posse.live.agent import Agent
+from posse.live.ids import check_text
 from posse.live.records import Asked, Decision
-from posse.serve.spaces import DEFAULT, Space, check_space, first_seen
+from posse.serve.learned import learned, tasks_of
+from posse.serve.spaces import DEFAULT, Space, UnknownError, check_space, first_seen
 from posse.serve.stores import Store
 from posse.serve.summary import summary_of
 
 with extra("serve"):
     import msgspec
-
-
-class UnknownError(PosseError):
-    """What a request names is not there."""
 
 
 class Version(NamedTuple):
@@ -91,7 +88,11 @@ class Service:
                 return self._begin(space, newest.number + 1, model)
             if newest.agent is not None:
                 newest.agent.close()
-            known[-1] = self._opened(space, newest.number, None)
+            try:
+                known[-1] = self._opened(space, newest.number, None)
+            except BaseException:
+                known[-1] = self._opened(newest.space, newest.number, None)
+                raise
             return newest.number
 
     def _begin(self, space: Space, number: int, model: Model | None) -> int:
@@ -196,6 +197,7 @@ class Service:
 
     def find(self, id: str, space: str | None = None) -> tuple[str, Agent, Asked]:
         """Return the space, the agent and the record of a decision, of any space by default."""
+        id = check_text("`id` of a decision", id)
         names = list(self._spaces) if space is None else [space]
         if space is not None:
             self.versions_of(space)
@@ -251,6 +253,32 @@ class Service:
         """Say that a decision was shown which was asked for with `shown` false."""
         _, agent, _ = self.find(id, space)
         agent.activate(id)
+
+    def tasks(self, space: str) -> dict[str, Any]:
+        """Return the tasks of a space with the rewards that each has learned from."""
+        return {"tasks": tasks_of(self.agent_of(space))}
+
+    def task(self, space: str, name: str) -> dict[str, Any]:
+        """Return what was learned of a task of a space, and from whom."""
+        return learned(self.agent_of(space), name)
+
+    def versions(self, space: str) -> dict[str, Any]:
+        """Return all versions of what the tasks of a space share, and which one decides."""
+        agent = self.agent_of(space)
+        status = agent.status()
+        return {"version": status.version, "automatic": status.automatic, "versions": agent.versions()}
+
+    def promote(self, space: str, version: int) -> None:
+        """Decide by a version of what the tasks of a space share."""
+        self.agent_of(space).promote(version)
+
+    def rollback(self, space: str, version: int) -> None:
+        """Decide by an earlier version of what the tasks of a space share, and keep to it."""
+        self.agent_of(space).rollback(version)
+
+    def freeze(self, space: str, on: bool) -> None:
+        """Let a space stop learning, or go on."""
+        self.agent_of(space).freeze(on)
 
     def summary(self) -> dict[str, Any]:
         """Return totals over all spaces, and `spaces`: how each one's agents are doing."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from posse.core.columns import NumberColumn
 from posse.core.encoder import Encoder
+from posse.core.errors import PosseError
 from posse.core.extras import extra
 from posse.core.protocols import Policy
 from posse.lab.foreign import is_imported
@@ -36,7 +37,14 @@ LASTING = (
     "mode",
 )
 
-Name = msgspec.Meta(pattern=NAME, description="Of small letters, digits, - and _; it begins with a letter.")
+Name = Annotated[
+    str,
+    msgspec.Meta(pattern=NAME, description="Of small letters, digits, - and _; it begins with a letter."),
+]
+
+
+class UnknownError(PosseError):
+    """What a request names is not there."""
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +73,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Whether the journal keeps the features of the chosen arm, or of all.
     """
 
-    name: str
+    name: Name
     features: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
     context: tuple[str, ...] = ()

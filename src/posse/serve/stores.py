@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +43,9 @@ class Store(Protocol):
 
     def open(self, space: Space, version: int, model: Model | None = None) -> Agent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
+
+    def journal(self, name: str, version: int) -> str | Path:
+        """Return where the journal of a version of a space is."""
 
     def tokens(self) -> list[Token]:
         """Return all tokens."""
@@ -89,10 +96,19 @@ class FileStore:
     durability : "process" or "power"
     serving : bool
         Whether agents are opened: one process at a time may do that. Others may look, and keep tokens.
+    clock : callable
+        Returns seconds since 1970.
     """
 
-    def __init__(self, path: Path, durability: str = "process", *, serving: bool = True) -> None:
-        self.path, self._durability = path, durability
+    def __init__(
+        self,
+        path: Path,
+        durability: str = "process",
+        *,
+        serving: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path, self._durability, self._clock = path, durability, clock
         self.folder = path.with_name(path.name + "-spaces")
         self._lock = FileLock(path) if serving else None
         try:
@@ -102,16 +118,22 @@ class FileStore:
             raise
 
     def _connect(self) -> sqlite3.Connection:
-        try:
+        with self._plainly():
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
             try:
                 self._check(db)
             except BaseException:
                 db.close()
                 raise
-        except sqlite3.Error as error:
-            raise JournalError(f"{str(self.path)!r} must be the store of a service: {error}.") from None
         return db
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        """Turn errors of SQLite and of the disk into one sentence."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise JournalError(f"{str(self.path)!r} must be the store of a service: {error}.") from error
 
     def _check(self, db: sqlite3.Connection) -> None:
         (mark,) = db.execute("PRAGMA application_id").fetchone()
@@ -129,56 +151,70 @@ class FileStore:
             )
         db.execute("PRAGMA synchronous = FULL")
 
-    def _journal(self, name: str, version: int) -> Path:
+    def journal(self, name: str, version: int) -> Path:
+        """Return where the journal of a version of a space is."""
         return self.folder / f"{name}.{version}.db"
 
     def spaces(self) -> list[tuple[int, Space]]:
         """Return all versions of all spaces with their numbers, the oldest of each first."""
-        rows = self._db.execute("SELECT version, space FROM spaces ORDER BY name, version")
+        with self._plainly():
+            rows = self._db.execute("SELECT version, space FROM spaces ORDER BY name, version").fetchall()
         return [(version, msgspec.json.decode(text, type=Space)) for version, text in rows]
 
     def save(self, space: Space, version: int) -> None:
         """Keep a version of a space, in the place of one with its number."""
         text = msgspec.json.encode(space).decode()
-        self._db.execute("INSERT OR REPLACE INTO spaces VALUES (?, ?, ?)", (space.name, version, text))
+        with self._plainly():
+            self._db.execute("INSERT OR REPLACE INTO spaces VALUES (?, ?, ?)", (space.name, version, text))
 
     def open(self, space: Space, version: int, model: Model | None = None) -> Agent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
-        self.folder.mkdir(exist_ok=True)
+        with self._plainly():
+            self.folder.mkdir(exist_ok=True)
+            if (space.name, version) not in {
+                (one.name, number) for number, one in self.spaces() if one.fixed
+            }:
+                self._clear(self.journal(space.name, version))
         options: Any = space.options()
         if space.model:
             del options["encoder"]  # it is the model's
         return Agent.open(
-            self._journal(space.name, version),
+            self.journal(space.name, version),
             policy_of(space.policy),
             model=model,
             durability=self._durability,
+            clock=self._clock,
             **options,
         )
 
+    def _clear(self, journal: Path) -> None:
+        """Remove what is left of a journal that was begun and never used."""
+        for path in journal.parent.glob(f"{journal.name}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
     def tokens(self) -> list[Token]:
         """Return all tokens."""
-        rows = self._db.execute("SELECT digest, name, roles FROM tokens ORDER BY name")
+        with self._plainly():
+            rows = self._db.execute("SELECT digest, name, roles FROM tokens ORDER BY name").fetchall()
         return [Token(digest, name, tuple(roles.split(","))) for digest, name, roles in rows]
 
     def add_token(self, token: Token) -> None:
         """Keep a token."""
-        try:
-            self._db.execute(
-                "INSERT INTO tokens VALUES (?, ?, ?)", (token.digest, token.name, ",".join(token.roles))
-            )
-        except sqlite3.IntegrityError:
-            raise ValueError(f"the name of a token must be a new one. Got {token.name!r}.") from None
+        row = (token.digest, token.name, ",".join(token.roles))
+        with self._plainly():
+            if not self._db.execute("INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", row).rowcount:
+                raise ValueError(f"the name of a token must be a new one. Got {token.name!r}.")
 
     def drop_token(self, name: str) -> bool:
         """Forget the token of that name; return whether there was one."""
-        return self._db.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
+        with self._plainly():
+            return self._db.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
 
     def statuses(self) -> dict[tuple[str, int], Status]:
         """Return how all agents are doing, by the names and versions of their spaces, the oldest first."""
         found = {}
         for version, space in self.spaces():
-            path = self._journal(space.name, version)
+            path = self.journal(space.name, version)
             if path.is_file():
                 desk = read_desk(path)
                 found[space.name, version] = status_of(desk)
