@@ -67,7 +67,7 @@ def test_dependencies_are_few_and_extras_are_named_after_what_they_are_for() -> 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {re.split(r"[<>=\[]", requirement)[0] for requirement in project["dependencies"]}
     assert core == {"numpy", "scipy", "numba", "threadpoolctl", "typer", "rich"}
-    extras = {"lab", "report", "dask", "logs", "sklearn", "postgres", "spark", "all"}
+    extras = {"lab", "report", "dask", "logs", "sklearn", "postgres", "serve", "spark", "all"}
     assert set(project["optional-dependencies"]) == extras
     named = set(re.findall(r"extra\(\"(\w+)\"\)", "".join(path.read_text() for path in MODULES)))
     assert named <= set(project["optional-dependencies"])

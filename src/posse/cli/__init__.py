@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": "simulate",
     "compare": "compare",
     "reproduce": "reproduce",
+    "serve": "serve",
     "status": "status",
     "log": "log",
     "theory": "theory",

@@ -1,17 +1,19 @@
-"""`posse status`: how a live agent is doing."""
+"""`posse status`: how a live agent or a service is doing."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from posse.cli.console import plain_errors
-from posse.live import Status, read_status
+from posse.cli.services import is_service, summary_at
+from posse.live import read_status
 
 # What is shown, under which heading, by the names of the status's fields.
 SHOWN = {
@@ -38,37 +40,53 @@ SHOWN = {
 
 def command(
     context: typer.Context,
-    path: Annotated[str, typer.Argument(help="The file of an agent, or the address postgresql://...")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE",
+            help="Of an agent or a service: a file, sqlite:PATH, or the address postgresql://...",
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show how a live agent is doing, whether or not it is running. Exit code 3 if there is an alarm."""
+    """Show how a live agent or a service is doing, running or not. Exit code 3 if there is an alarm."""
     with plain_errors(context):
-        status = read_status(path)
+        found = summary_at(path) if is_service(path) else asdict(read_status(path.removeprefix("sqlite:")))
         if as_json:
-            print(json.dumps(asdict(status), indent=2))
+            print(json.dumps(found, indent=2))
         else:
-            show(Console(), status)
-    if status.alarms:
+            console = Console()
+            for name, space in found.get("spaces", {}).items():
+                console.print(f"Space {name}", highlight=False)
+                show(console, space)
+                console.print()
+            show(console, found)
+            show_alarms(console, found["alarms"])
+    if found["alarms"]:
         raise typer.Exit(3)
 
 
-def show(console: Console, status: Status) -> None:
-    """Print a status as a table, alarms last."""
+def show(console: Console, status: Mapping[str, Any]) -> None:
+    """Print a status, or what of it there is, as a table."""
     table = Table(box=None, show_header=False)
     for name, words in SHOWN.items():
-        value = getattr(status, name)
-        if value is not None:
-            table.add_row(words, in_words(value))
-    for words, value, low, high in (
-        ("mean reward, where both agree", status.reward_matched, status.matched_low, status.matched_high),
-        ("lift over the control group", status.lift, status.lift_low, status.lift_high),
+        if status.get(name) is not None:
+            table.add_row(words, in_words(status[name]))
+    for words, name, low, high in (
+        ("mean reward, where both agree", "reward_matched", "matched_low", "matched_high"),
+        ("lift over the control group", "lift", "lift_low", "lift_high"),
     ):
-        if value is not None:
-            table.add_row(words, f"{in_words(value)} ({in_words(low)} to {in_words(high)})")
+        if status.get(name) is not None:
+            interval = f"{in_words(status[low])} to {in_words(status[high])}"
+            table.add_row(words, f"{in_words(status[name])} ({interval})")
     console.print(table)
-    for alarm in status.alarms:
+
+
+def show_alarms(console: Console, alarms: Sequence[str]) -> None:
+    """Print alarms, or that there are none."""
+    for alarm in alarms:
         console.print(f"[red]Alarm:[/] {alarm}", soft_wrap=True, highlight=False)
-    if not status.alarms:
+    if not alarms:
         console.print("No alarms.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from posse.core.episode import Episode, Job, JobResult
 from posse.core.learner_state import LearnerState
 from posse.core.posterior import Beliefs
 from posse.core.protocols import DecidesRows, Policy, keeps_pace
-from posse.core.rows import PendingRows, draw_arms
+from posse.core.rows import Choice, PendingRows, draw_arms
 from posse.core.statistics import GramStatistics
 from posse.core.tasks import TaskNames, as_numbers
 from posse.numerics.checks import Array, IntArray, check_integer, make_generator
@@ -20,21 +20,6 @@ from posse.numerics.checks import Array, IntArray, check_integer, make_generator
 # Arrays have room for this many tasks at least.
 LEAST_ROOM = 16
 ALL_ON_OFFER = np.zeros((0, 0), dtype=np.bool_)
-
-
-class Choice(NamedTuple):
-    """A decision for each of m rows.
-
-    Attributes
-    ----------
-    arm : (m,)
-        The number of the arm to play.
-    probabilities : (m, K)
-        With which probability each arm was chosen, given all that came before: exactly.
-    """
-
-    arm: IntArray
-    probabilities: Array
 
 
 class Learner:
@@ -129,6 +114,11 @@ class Learner:
     def n_rows(self) -> int:
         """The number of rows that were observed."""
         return self._pending.n_rows
+
+    @property
+    def rows(self) -> Array:
+        """The number of rows of each task, (T,): a copy."""
+        return self._pending.seen[: self.n_tasks].copy()
 
     @property
     def waiting(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,21 @@ WRONG = {
 LARGEST = 1e75
 # Rows weigh more and more where older ones fade by the clock, up to exp of this; then all are weighed anew.
 MOST_GROWTH = 200.0
+
+
+class Choice(NamedTuple):
+    """A decision for each of m rows.
+
+    Attributes
+    ----------
+    arm : (m,)
+        The number of the arm to play.
+    probabilities : (m, K)
+        With which probability each arm was chosen, given all that came before: exactly.
+    """
+
+    arm: IntArray
+    probabilities: Array
 
 
 class PendingRows:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.desk import LATEST, Desk
 from posse.live.engine import Version
 from posse.live.files import archive
 from posse.live.ids import check_text
+from posse.live.records import Asked
 from posse.live.status import Status, status_of, versions_of
 from posse.numerics.checks import check_number
 
@@ -87,6 +89,37 @@ class Controls:
         with self._lock:
             if self._engine.job is None:
                 self._desk.refit()
+
+    def find(self, id: str) -> Asked | None:
+        """Return the record of a decision with its rewards so far; None if the id is unknown."""
+        with self._lock:
+            return self._desk.known(id)
+
+    def features(self) -> tuple[str, ...] | None:
+        """Return the names of the features, in the order of parameters; None where they have no names."""
+        encoder = self._desk.settings.encoder
+        return None if encoder is None else encoder.features
+
+    def tasks(self) -> dict[str, int]:
+        """Return the names of all tasks that were seen, with the rewards that each has learned from."""
+        with self._lock:
+            learner = self._engine.learner
+            if learner is None:
+                return {}
+            return {name: int(learner.rows[number]) for name, number in self._engine.numbers.items()}
+
+    def beliefs(self) -> dict[str, Beliefs]:
+        """Return what is believed of every task by name, and under "" what of a task that was never seen."""
+        with self._lock:
+            learner = self._engine.learner
+            if learner is None:
+                return {}
+            every, new = learner.beliefs, learner.policy.newcomer(learner.state)
+            found = {
+                name: Beliefs(*(part[number : number + 1] for part in every.parts))
+                for name, number in self._engine.numbers.items()
+            }
+            return {**found, "": new}
 
     def versions(self) -> tuple[Version, ...]:
         """Return all versions of what tasks share, the oldest first."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posse.core.learner import Choice, Learner
+from posse.core.learner import Learner
+from posse.core.rows import Choice
 from posse.live.offers import Offer
 from posse.live.records import DECIDED, UNKNOWN, Asked
 from posse.live.settings import Settings

@@ -36,6 +36,8 @@ class Monitor:
     moving : (2,)
         Running means of the entropies of decisions outside the control group, in units of the largest
         possible, and of their weights.
+    rewards : (2,)
+        Decisions that count, and the total of what they count with.
     lift_counts, lift_totals : (2, 1024)
         Decisions with a reward and the totals of these, treated and in control, by bucket of their units.
     shadow : (5,)
@@ -47,6 +49,7 @@ class Monitor:
     excess: Array = field(default_factory=lambda: np.zeros(SLOTS))
     variance: Array = field(default_factory=lambda: np.zeros((SLOTS, SLOTS)))
     moving: Array = field(default_factory=lambda: np.zeros(2))
+    rewards: Array = field(default_factory=lambda: np.zeros(2))
     lift_counts: Array = field(default_factory=lambda: np.zeros((2, BUCKETS)))
     lift_totals: Array = field(default_factory=lambda: np.zeros((2, BUCKETS)))
     shadow: Array = field(default_factory=lambda: np.zeros(5))
@@ -81,6 +84,8 @@ class Monitor:
     def rewarded(self, asked: Asked, old: float | None, new: float) -> None:
         """Count the reward of a decision as `new`, in the place of `old` if that was counted."""
         first, change = float(old is None), new - (old or 0.0)
+        self.rewards[0] += first
+        self.rewards[1] += change
         if asked.unit >= 0:
             self.lift_counts[int(asked.control), asked.unit] += first
             self.lift_totals[int(asked.control), asked.unit] += change
@@ -98,6 +103,12 @@ class Monitor:
     def ratio_chance(self) -> float:
         """The chance of choices as far from their probabilities as these, by a chi-square test."""
         return ratio_chance(self.excess, self.variance)
+
+    @property
+    def control_reward(self) -> float | None:
+        """The mean reward of the control group; None if there is none."""
+        count = self.lift_counts[1].sum()
+        return float(self.lift_totals[1].sum() / count) if count else None
 
     @property
     def lift(self) -> tuple[float, float, float] | None:

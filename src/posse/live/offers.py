@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from posse.core.columns import NumberColumn
 from posse.core.encoder import Encoder
 from posse.core.tasks import as_numbers
 from posse.numerics.checks import Array
@@ -49,6 +51,7 @@ class Offers:
     def __init__(self, encoder: Encoder | None) -> None:
         self.encoder = encoder
         self._known: dict[tuple[str, ...], Offer] = {}
+        self._plain = None if encoder is None else PlainNumbers.of(encoder)
 
     def read(self, arms: Any, context: Mapping[str, Any] | None, known: int | None) -> Offer:
         """Return an offer, or say what is wrong with it.
@@ -80,7 +83,14 @@ class Offers:
         if not isinstance(rows[0], Mapping):
             return Offer(names, self._checked(rows, names, context, dim))
         encoder = self._encoder("features that are named")
-        common = {} if context is None else context
+        if self._plain is not None and context is None:
+            features = self._plain.read(rows)
+            if features is not None:
+                return Offer(names, self._checked(features, names, None, encoder.dim))
+        return Offer(names, self._encoded(encoder, arms, {} if context is None else context))
+
+    def _encoded(self, encoder: Encoder, arms: Mapping[str, Any], common: Mapping[str, Any]) -> Array:
+        names, rows = list(arms), list(arms.values())
         wanted = [column.name for column in encoder.columns]
         table = {}
         for column in wanted:
@@ -90,8 +100,8 @@ class Offers:
                     f"arm {missing[0]!r} must have column {column!r}. Got {list(arms[missing[0]])!r}."
                 )
             table[column] = [row[column] if column in row else common[column] for row in rows]
-        features = encoder.encode(table, list(names) if encoder.arms else None)
-        return Offer(names, np.ascontiguousarray(np.broadcast_to(features, (len(names), encoder.dim))))
+        features = encoder.encode(table, names if encoder.arms else None)
+        return np.ascontiguousarray(np.broadcast_to(features, (len(names), encoder.dim)))
 
     def _read_names(self, names: tuple[str, ...], context: Mapping[str, Any] | None) -> Offer:
         known = self._known.get(names)
@@ -128,6 +138,44 @@ class Offers:
             row = int(np.argmin((np.abs(features) <= LARGEST).all(axis=1)))
             name = row if names is None else repr(names[row])
             raise ValueError(f"`arms` must be numbers of at most 1e75. Got {features[row]} for arm {name}.")
+        return features
+
+
+class PlainNumbers:
+    """Reads rows of named numbers, each of which is a feature: what most requests are.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Of numbers alone.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        columns: Any = encoder.columns
+        self._values = itemgetter(*(column.name for column in columns))
+        self._mean = np.array([column.mean for column in columns])
+        self._scale = np.array([column.scale for column in columns])
+        self._constant = int(encoder.intercept)
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> PlainNumbers | None:
+        """Return a reader for an encoder; None where that has more to do than to standardise numbers."""
+        plain = all(isinstance(column, NumberColumn) and not column.missing for column in encoder.columns)
+        if not plain or encoder.arms or encoder.interactions or len(encoder.columns) < 2:
+            return None
+        return cls(encoder)
+
+    def read(self, rows: list[Any]) -> Array | None:
+        """Return features (K, d); None if a row is not one of numbers, so that others say what is wrong."""
+        values = self._values
+        try:
+            found = np.array([values(row) for row in rows])
+        except (KeyError, TypeError, ValueError):
+            return None
+        if found.dtype.kind not in "fiu":
+            return None
+        features = np.ones((len(rows), self._constant + found.shape[1]))
+        features[:, self._constant :] = (found - self._mean) / self._scale
         return features
 
 

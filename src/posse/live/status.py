@@ -38,6 +38,10 @@ class Status:
         Decisions that nobody waits for any more.
     defaults : int
         Expired decisions that count with the default reward.
+    counted : int
+        Decisions that count, with their rewards or the default.
+    reward_total : float
+        The total of what they count with.
     versions : int
         How many there have been.
     version : int
@@ -51,6 +55,8 @@ class Status:
         Of late decisions, 1 for choices at random and 0 for none.
     sample_ratio : float
         The chance of choices as far from their probabilities as these.
+    control_reward : float, optional
+        The mean reward of the control group.
     lift : float, optional
         The mean reward less that of the control group.
     lift_low, lift_high : float, optional
@@ -74,6 +80,8 @@ class Status:
     late: int
     expired: int
     defaults: int
+    counted: int
+    reward_total: float
     versions: int
     version: int
     backlog: int
@@ -83,6 +91,7 @@ class Status:
     mode: str
     entropy: float | None
     sample_ratio: float
+    control_reward: float | None
     lift: float | None
     lift_low: float | None
     lift_high: float | None
@@ -106,6 +115,8 @@ def status_of(desk: Desk) -> Status:
         tasks=len(engine.numbers),
         **counts,
         pending=len(engine.waiting),
+        counted=int(monitor.rewards[0]),
+        reward_total=float(monitor.rewards[1]),
         versions=len(engine.versions),
         version=engine.live,
         backlog=desk.journal.backlog,
@@ -115,6 +126,7 @@ def status_of(desk: Desk) -> Status:
         mode=desk.settings.mode,
         entropy=entropy,
         sample_ratio=monitor.ratio_chance,
+        control_reward=monitor.control_reward,
         lift=lift[0],
         lift_low=lift[1],
         lift_high=lift[2],
