@@ -26,6 +26,7 @@ COMMANDS = {
     "fit": "fit",
     "predict": "predict",
     "explain": "explain",
+    "evaluate": "evaluate",
     "example-log": "example_log",
     "list": "listing",
 }

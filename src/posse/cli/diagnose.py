@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +23,7 @@ from posse.cli.log_options import (
     Weight,
     beside,
     listed,
+    typed,
 )
 from posse.logs import Diagnosis, diagnose
 from posse.logs.contenders import CONTENDERS
@@ -84,7 +84,7 @@ def command(
         if html is not None:
             from posse.logs.page import write_diagnosis
 
-            write_diagnosis(found, html, typed(context))
+            write_diagnosis(found, html, typed(context, "diagnose"))
         if json:
             print(found.to_json())
             return
@@ -93,17 +93,6 @@ def command(
             beside(found.account)
         if html is not None:
             print(html)
-
-
-def typed(context: typer.Context) -> str:
-    """Return the command with all that differs from its defaults."""
-    words = ["posse", "diagnose"]
-    for parameter in context.command.params:
-        value = context.params.get(parameter.name or "")
-        if value == parameter.default or value is None:
-            continue
-        words += [str(value)] if parameter.param_type_name == "argument" else [parameter.opts[0], str(value)]
-    return shlex.join(words)
 
 
 def show(found: Diagnosis) -> None:

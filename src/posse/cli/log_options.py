@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -95,3 +96,20 @@ def load_model(path: Any) -> Model:
     if not isinstance(found, Model):
         raise ValueError(f"a model must be what `posse fit` wrote. Got {path}: {type(found).__name__}.")
     return found
+
+
+def typed(context: typer.Context, command: str) -> str:
+    """Return a command as it was typed, with all that differs from its defaults."""
+    words = ["posse", command]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if value == parameter.default or value is None:
+            continue
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif value is True:
+            words.append(parameter.opts[0])
+        else:
+            for one in value if isinstance(value, list | tuple) else [value]:
+                words += [parameter.opts[0], str(one)]
+    return shlex.join(words)

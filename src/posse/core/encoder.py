@@ -137,7 +137,7 @@ class Encoder:
         if len(sizes) > 1:
             raise ValueError(f"columns to encode must be of one length. Got {sorted(sizes)}.")
         compact = self.compact(raws, sizes.pop() if sizes else 1)
-        return compact if codes is None else self._placed(compact, codes)
+        return compact if codes is None else self.placed(compact, codes)
 
     def _arm_codes(self, arm: Any) -> IntArray | None:
         if not self.arms:
@@ -200,7 +200,7 @@ class Encoder:
         column.fill(raws[name], out)
         return out
 
-    def _placed(self, compact: Array, codes: IntArray) -> Array:
+    def placed(self, compact: Array, codes: IntArray) -> Array:
         """Return vectors (n, d) from compact ones (n, m) and the numbers of their arms (n,)."""
         n_rows, n_common, width = len(compact), len(self._common), len(self._block)
         out = np.zeros((n_rows, self.dim))
@@ -208,6 +208,18 @@ class Encoder:
         places = n_common + codes[:, None] * width + np.arange(width)
         np.put_along_axis(out, places, compact[:, n_common:], axis=1)
         return out
+
+    def split(self, theta: Array) -> Array:
+        """Return parameters (..., d) as those of each arm's compact features, (..., K, m).
+
+        Without named arms K is 1, and they are as they were. What they give is what `placed` vectors give
+        with parameters as a whole.
+        """
+        if not self.arms:
+            return theta[..., None, :]
+        n_common, shape = len(self._common), (*theta.shape[:-1], len(self.arms))
+        common = np.broadcast_to(theta[..., None, :n_common], (*shape, n_common))
+        return np.concatenate([common, theta[..., n_common:].reshape(*shape, len(self._block))], axis=-1)
 
     def expand(self, statistics: GramStatistics) -> GramStatistics:
         """Return the statistics of T tasks from those of all pairs of a task and an arm.

@@ -40,10 +40,14 @@ __all__ = [
     "is_named",
     "label_of",
     "look_of",
+    "make_named_policy",
     "name_policies",
     "problem_title",
     "style_of",
 ]
+
+# What stands for the problem of a policy that is made for none.
+NO_PROBLEM: Any = None
 
 
 def find_policy(text: str, what: str = "policy") -> tuple[NamedPolicy, dict[str, Any]]:
@@ -159,6 +163,27 @@ def build_policies(
     MLinGreedy(rank=1)
     """
     return {name: _build(name, value, problem, options) for name, value in name_policies(policies).items()}
+
+
+def make_named_policy(text: str) -> Policy:
+    """Return a policy that is written as text, where there is no problem: for logs and live traffic.
+
+    Parameters
+    ----------
+    text : str
+        A name of `posse list`, with parameters or without; or MODULE:NAME, a policy or a class of policies.
+
+    Examples
+    --------
+    >>> make_named_policy("shared-thompson(floor=0.05)")
+    SharedThompson(floor=0.05)
+    """
+    if is_imported(text):
+        return make_policy(text, import_named(text), NO_PROBLEM)
+    entry, typed = find_policy(text)
+    if entry.family == "oracles":
+        raise ValueError(f"a policy for a log must not need to be told the truth. Got {text!r}.")
+    return entry.make(parse_call(text)[0], typed, NO_PROBLEM, PolicyOptions())
 
 
 def _build(name: str, value: Any, problem: Problem, options: PolicyOptions) -> Policy:

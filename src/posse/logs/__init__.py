@@ -3,6 +3,8 @@
 from posse.logs.diagnose import diagnose as diagnose
 from posse.logs.diagnosis import Diagnosis as Diagnosis
 from posse.logs.diagnosis import diagnose_parts as diagnose_parts
+from posse.logs.evaluation.evaluate import evaluate as evaluate
+from posse.logs.evaluation.result import Evaluation as Evaluation
 from posse.logs.example import ExampleLog as ExampleLog
 from posse.logs.example import example_log as example_log
 from posse.logs.explain import Effect as Effect

@@ -1,0 +1,180 @@
+"""The second look at a log: what targets would have played, and what models predict for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from posse.logs.evaluation.decisions import Decisions, predict_arms
+from posse.logs.evaluation.gather import Logged
+from posse.logs.evaluation.groups import ratio
+from posse.logs.evaluation.targets import Target
+from posse.numerics.checks import Array, BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Score:
+    """What the decisions of a log that count, n of them, say about one target.
+
+    Attributes
+    ----------
+    chances : (n,)
+        The probability with which it plays the arm that was played.
+    expected : mapping of str to (n,)
+        The reward that each model predicts for it; empty where only the chances of arms played are known.
+    unsupported : (n,)
+        Its probability of arms that the logger never played in the task, or has a propensity of 0 for.
+    """
+
+    chances: Array
+    expected: Mapping[str, Array]
+    unsupported: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scores:
+    """What the decisions of a log that count, n of them, say about several targets.
+
+    Attributes
+    ----------
+    propensities : (n,)
+        Those of the log, or estimated ones.
+    predicted : mapping of str to (n,)
+        The reward that each model predicts for the arm that was played.
+    targets : mapping of str to Score
+    """
+
+    propensities: Array
+    predicted: Mapping[str, Array]
+    targets: Mapping[str, Score]
+
+
+def play_rates(logged: Logged) -> Array:
+    """Return how often tasks play arms that are on offer, (T, A): a model of propensities for a log without.
+
+    A task's rates are drawn towards those of all tasks by as many decisions as there are arms, so that none
+    is 0 for an arm that others played.
+    """
+    n_arms = logged.plays.shape[1]
+    usual = np.nan_to_num(ratio(logged.plays.sum(axis=0), logged.offers.sum(axis=0)))
+    return np.asarray((logged.plays + n_arms * usual) / (logged.offers + n_arms))
+
+
+def score(
+    logged: Logged,
+    targets: Mapping[str, Target],
+    models: Mapping[str, Array],
+    *,
+    rates: Array | None = None,
+    on_rows: Callable[[int], None] | None = None,
+) -> Scores:
+    """Read the decisions of a log again, and ask targets and models about each.
+
+    Parameters
+    ----------
+    logged : Logged
+    targets : mapping of str to Target
+    models : mapping of str to (P, T, A, c)
+        Parameters of arms' compact features, by part and task.
+    rates : (T, A), optional
+        How often tasks play arms: propensities are then made from them.
+    on_rows : callable, optional
+        Is told, now and then, how many decisions have been read.
+    """
+    counted = logged.counted
+    n_rows = int(counted.sum())
+    table = _Tables(n_rows, targets, models)
+    start = done = 0
+    for decisions in logged.reader.read():
+        rows = slice(start, start + len(decisions))
+        parts, kept = logged.parts[rows].astype(np.intp), counted[rows]
+        into = slice(done, done + int(kept.sum()))
+        if kept.any():
+            table.add(into, kept, decisions, parts, targets, logged, rates)
+        start, done = rows.stop, into.stop
+        if on_rows is not None:
+            on_rows(start)
+    if start != len(counted):
+        raise ValueError(
+            f"a log must not change while it is read. Got {len(counted):,} decisions at first and {start:,} "
+            "when it was read again."
+        )
+    return table.scores()
+
+
+class _Tables:
+    """Room for what is found in all rows."""
+
+    def __init__(self, n_rows: int, targets: Mapping[str, Target], models: Mapping[str, Array]) -> None:
+        self.models = models
+        self.propensities = np.empty(n_rows)
+        self.predicted = {name: np.empty(n_rows) for name in models}
+        self.chances = {name: np.empty(n_rows) for name in targets}
+        self.expected = {name: {model: np.empty(n_rows) for model in models} for name in targets}
+        self.unsupported = {name: np.zeros(n_rows) for name in targets}
+        self.partly: set[str] = set()
+
+    def add(
+        self,
+        into: slice,
+        kept: BoolArray,
+        decisions: Decisions,
+        parts: IntArray,
+        targets: Mapping[str, Target],
+        logged: Logged,
+        rates: Array | None,
+    ) -> None:
+        """Ask targets and models about some decisions, and keep the answers about those that count."""
+        arms = np.ascontiguousarray(decisions.arms)
+        self.propensities[into] = _propensities(decisions, rates)[kept]
+        predictions = {}
+        for name, coefficients in self.models.items():
+            found = np.empty(arms.shape)
+            predict_arms(decisions.tasks, parts, arms, decisions.features, coefficients, found)
+            predictions[name] = found
+            self.predicted[name][into] = decisions.at_chosen(found)[kept]
+        bare = _without_support(decisions, logged)
+        for name, target in targets.items():
+            chances = target.chances(decisions, parts)
+            if chances.ndim == 1:
+                self.partly.add(name)
+                self.chances[name][into] = chances[kept]
+                continue
+            self.chances[name][into] = decisions.at_chosen(chances)[kept]
+            self.unsupported[name][into] = np.where(bare, chances, 0.0).sum(axis=1)[kept]
+            for model, found in predictions.items():
+                self.expected[name][model][into] = np.vecdot(chances, found)[kept]
+
+    def scores(self) -> Scores:
+        """Return all of it."""
+        return Scores(
+            propensities=self.propensities,
+            predicted=self.predicted,
+            targets={
+                name: Score(
+                    chances=chances,
+                    expected={} if name in self.partly else self.expected[name],
+                    unsupported=self.unsupported[name],
+                )
+                for name, chances in self.chances.items()
+            },
+        )
+
+
+def _propensities(decisions: Decisions, rates: Array | None) -> Array:
+    """Return the propensities (m,) of the log, or those that follow from how often tasks play arms."""
+    if rates is None:
+        return decisions.propensities
+    some = np.where(decisions.offers, rates[decisions.tasks[:, None], decisions.arms], 0.0)
+    return np.asarray(decisions.at_chosen(some) / some.sum(axis=1))
+
+
+def _without_support(decisions: Decisions, logged: Logged) -> BoolArray:
+    """Return which arms (m, K) the logger cannot have played: by their propensities, or as it never did."""
+    if decisions.logged.size:
+        return np.asarray(decisions.logged <= 0.0)
+    if not logged.reader.encoder.arms:
+        return np.zeros(decisions.arms.shape, dtype=np.bool_)
+    return np.asarray(logged.plays[decisions.tasks[:, None], decisions.arms] == 0)

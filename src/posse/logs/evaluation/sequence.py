@@ -1,0 +1,53 @@
+"""Intervals for those who look while decisions come in: they hold at all times at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import lambertw
+
+from posse.logs.evaluation.groups import Groups
+from posse.logs.evaluation.intervals import Interval
+from posse.numerics.checks import Array, IntArray
+
+# A sequence is tightest after this many decisions, and says nothing before the first few.
+TIGHTEST = 1000.0
+FIRST = 50
+
+
+def sequence(terms: Array, level: float) -> tuple[Array, Array]:
+    """Return the ends (n,), (n,) of a confidence sequence for the running mean of what terms (n,) expect.
+
+    With probability `level` it holds after every decision at once, in the limit: one may look at any time,
+    and stop. It is that of Waudby-Smith et al. (2024, Theorem 2.2) for martingales: with S the variance of
+    terms so far, n of them and a fixed rho, the mean is off by at most
+    sqrt((S n rho^2 + 1) / (n^2 rho^2) log((S n rho^2 + 1) / (1 - level)^2)). Infinite before the first 50.
+
+    Examples
+    --------
+    >>> low, high = sequence(np.tile([0.0, 1.0], 500), 0.95)
+    >>> low[-1].round(2), high[-1].round(2)
+    (np.float64(0.45), np.float64(0.55))
+    """
+    count = np.arange(1.0, len(terms) + 1)
+    middle = np.cumsum(terms) / count
+    squares = np.cumsum((terms - middle) * (terms - np.append(0.0, middle[:-1])))  # Welford's
+    variance = np.maximum(squares / np.maximum(count - 1.0, 1.0), 0.0)
+    alpha = 1.0 - level
+    best = -float(lambertw(-(alpha**2) * np.exp(-1.0), k=-1).real) - 1.0  # of S n rho^2, where it is tightest
+    tight = best / TIGHTEST * count  # S rho^2 n, rho being chosen for the variance so far
+    reach = np.sqrt(variance * (tight + 1.0) / (tight * count) * np.log((tight + 1.0) / alpha**2))
+    reach[: min(FIRST, len(reach)) - 1] = np.inf
+    return middle - reach, middle + reach
+
+
+def sequence_by_task(terms: Array, tasks: Groups, order: IntArray, level: float) -> Interval:
+    """Return the last interval of every task's own confidence sequence, of terms (n,) in an order (n,)."""
+    low, high = np.full(tasks.n_groups, -np.inf), np.full(tasks.n_groups, np.inf)
+    by_task = order[np.argsort(tasks.index[order], kind="stable")]
+    ends = np.cumsum(tasks.counts).astype(np.intp)
+    for task, end in enumerate(ends.tolist()):
+        own = terms[by_task[end - int(tasks.counts[task]) : end]]
+        if len(own):
+            lows, highs = sequence(own, level)
+            low[task], high[task] = lows[-1], highs[-1]
+    return Interval(tasks.means(terms), low, high)
