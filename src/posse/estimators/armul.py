@@ -80,7 +80,7 @@ class Armul:
     the prototypes, whose gradient at gamma_t is X_t'(X_t theta_t - y_t). L-BFGS minimises it: for a common
     mean it is convex; for low rank the factors are moved, from the singular vectors of the tasks' own least
     squares or from `LowRank`, whichever is the better start, or from the last estimate; for clusters
-    each task goes to the prototype that suits it best, until none moves.
+    each task goes to the prototype that suits it best, until none moves, the first ones being medoids.
 
     The paper chooses C by cross-validation, which needs the rows. Here it is a number; the figure of
     `posse reproduce armul` cross-validates. The noise's standard deviation is that of the residuals of the
@@ -215,7 +215,7 @@ class _Prototypes:
 
     def clusters(self, rank: int) -> tuple[Array, Certificate]:
         """Return k different prototypes, each task having the one that suits it best."""
-        centres = _spread(self.pulled.towards(*_alone(self.pulled)), rank)
+        centres = _medoids(self.pulled.towards(*_alone(self.pulled)), rank)
         labels, certificate = self._nearest(centres), None
         for _ in range(MOST_MOVES):
             for place in range(rank):
@@ -288,13 +288,14 @@ def truncated(matrix: Array, rank: int) -> Array:
     return np.asarray((left[:, :rank] * values[:rank]) @ right[:rank])
 
 
-def _spread(points: Array, number: int) -> Array:
-    """Return a few of many points (T, d), each as far as possible from those before it.
+def _medoids(points: Array, number: int) -> Array:
+    """Return a few of many points (T, d), each the one that then leaves all the nearest to one of them.
 
-    The first is the one that is farthest from the mean of all; which one is first does not depend on order.
+    Distances count as they are, so that a few points far from all others are not chosen for being far.
     """
-    chosen = [points[np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1))]]
-    while len(chosen) < number:
-        distances = np.min([np.linalg.norm(points - one, axis=1) for one in chosen], axis=0)
-        chosen.append(points[np.argmax(distances)])
-    return np.array(chosen)
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    nearest, chosen = np.full(len(points), np.inf), []
+    for _ in range(number):
+        chosen.append(int(np.argmin(np.minimum(apart, nearest).sum(axis=1))))
+        nearest = np.minimum(nearest, apart[chosen[-1]])
+    return points[chosen].copy()
