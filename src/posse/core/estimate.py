@@ -12,7 +12,10 @@ from posse.numerics.checks import Array
 from posse.numerics.linalg import triangular_root
 
 # The estimators that say how uncertain they are, for messages.
-WITH_COVARIANCE = "FactorPrior, GaussianPrior, MixturePrior, and Ridge and OracleBasis with a penalty"
+WITH_COVARIANCE = (
+    "FactorPrior, GaussianPrior, MixturePrior, HierarchicalPrior, EmpiricalPrior, Clubs, and Ridge and "
+    "OracleBasis with a penalty"
+)
 
 
 class ConvergenceWarning(UserWarning):

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from posse.core.statistics import GramStatistics
 from posse.numerics.checks import Array
+from posse.numerics.linalg import RANK_TOLERANCE, solve_symmetric
 
 # The noise variance is learned as if this many further rewards had been pure noise of the rewards' mean
 # square: a few rewards that are fitted exactly do not make it vanish, and among many it does not count.
@@ -28,6 +30,28 @@ def noise_variance(misfit: Array, square: Array, count: Array) -> Array:
     """
     pseudo = PSEUDO_REWARDS * np.divide(square, count, out=np.zeros_like(square), where=count > 0)
     return np.asarray((np.maximum(misfit, 0.0) + pseudo) / (count + PSEUDO_REWARDS))
+
+
+def pooled_variance(statistics: GramStatistics) -> float:
+    """Return one noise variance for all tasks, from what their own least squares leave over.
+
+    Where no task has more rewards than numbers to fit, it is the mean square of the rewards.
+
+    Examples
+    --------
+    >>> x, y = np.ones((3, 1, 1)), np.array([[1.0], [2.0], [3.0]])
+    >>> round(pooled_variance(GramStatistics.of(x, y)), 6)
+    1.0
+    """
+    values = np.linalg.eigvalsh(statistics.gram)
+    ranks = np.sum(values > RANK_TOLERANCE * np.maximum(values[:, -1:], 0.0), axis=1)
+    free = statistics.count - ranks
+    told = free > 0
+    if not told.any():
+        return float(statistics.square.sum() / max(statistics.count.sum(), 1.0))
+    theta = solve_symmetric(statistics.gram, statistics.moment)
+    left = np.maximum(statistics.square - np.vecdot(theta, statistics.moment), 0.0)
+    return float(left[told].sum() / free[told].sum())
 
 
 class Moderated(NamedTuple):

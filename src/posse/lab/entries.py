@@ -12,7 +12,7 @@ from posse.core.protocols import Policy, Problem
 from posse.numerics.checks import check_choice
 from posse.viz.style import Style, fallback_style
 
-Family = Literal["posse", "the paper", "each task alone", "oracles", "others"]
+Family = Literal["posse", "the paper", "each task alone", "rivals", "oracles", "others"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,24 +1,26 @@
-"""The policies that have a name. One of posse's own is added here, by one entry, and nowhere else."""
+"""The policies that have a name. One of posse's own is added here, by one entry, and nowhere else.
+
+Those of other papers stand in `named_rivals`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from posse.core.protocols import Estimator, Policy, Problem, Schedule
+from posse.core.protocols import Estimator, Policy, Problem
 from posse.estimators import LowRank, MethodOfMoments, PairedMoments, Ridge, TaskSpectral
 from posse.estimators.moments import SubspaceEstimator
 from posse.lab.entries import Look, NamedPolicy, Parameter
+from posse.lab.named_rivals import RIVALS
+from posse.lab.parameters import LEARNING, MEMORY, RANK, THOMPSON_SCALE, UCB_SCALE, learning
 from posse.numerics.checks import Array
 from posse.policies import (
     E2TC,
     PEGE,
     At,
-    DoublyExponential,
-    Every,
-    Geometric,
     IndependentGreedy,
     IndependentThompson,
     IndependentUCB,
@@ -36,7 +38,6 @@ from posse.policies import (
 )
 from posse.viz.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, YELLOW, Style
 
-RANK = Parameter(help="k, the rank that it is told.", option="rank", symbol="k")
 PRIOR_RANK = Parameter(
     help="How many directions tasks share; auto finds out.", option="prior_rank", symbol="k"
 )
@@ -50,22 +51,7 @@ SUBSPACE = Parameter(
     default="moments",
     choices=tuple(SUBSPACES),
 )
-SCHEDULE = Parameter(
-    help="When it re-estimates: geometric (when rounds have grown by a fifth), epochs (the paper's), or a "
-    "number of rounds.",
-    default="geometric",
-)
-MEMORY = Parameter(
-    help="What it learns from: all (rounds), epoch (the last one), or a number below 1 by which each round "
-    "discounts those before it.",
-    default="all",
-)
-PROMPT = Parameter(help="True, if every reward is to move its own task's posterior at once.", default=False)
 FLOOR = Parameter(help="The least probability of every arm on offer.", default=0.0)
-THOMPSON_SCALE = Parameter(
-    help="How many times the posterior's standard deviation its draws have.", default=1.0
-)
-UCB_SCALE = Parameter(help="How many standard deviations it is optimistic by.", default=2.0)
 EXPLORE = Parameter(help="The round of its last estimate.", option="explore", symbol="n")
 ESTIMATOR = Parameter(
     help="What it estimates by: ridge, or low-rank.", default="ridge", choices=("ridge", "low-rank")
@@ -73,16 +59,6 @@ ESTIMATOR = Parameter(
 LOW_RANK = replace(RANK, where=("estimator", "low-rank"))
 LEARNED_ONCE = {"estimator": ESTIMATOR, "rank": LOW_RANK, "penalty": PENALTY, "explore": EXPLORE}
 FORGETFUL = {"schedule": 100, "memory": 0.9995}
-
-
-def _schedule(value: Any) -> Schedule:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return Every(value)
-    if value not in ("geometric", "epochs"):
-        raise ValueError(
-            f"schedule must be geometric, epochs, or a number of rounds of at least 1. Got {value!r}."
-        )
-    return DoublyExponential() if value == "epochs" else Geometric()
 
 
 def _estimator(kind: str, rank: int | None, penalty: float) -> Estimator:
@@ -120,16 +96,6 @@ def _e2tc_of_exponent(exponent: float, style: Style) -> Look:
     return Look(f"E2TC, c = {exponent:g}", summary, style, {"exponent": exponent})
 
 
-def _learning(policy: Callable[..., Policy], **own: Parameter) -> dict[str, Any]:
-    """Return how a policy with a schedule and a memory is built, and its parameters."""
-
-    def build(problem: Problem, *, schedule: Any, prompt: bool, **values: Any) -> Policy:
-        return policy(schedule=_schedule(schedule), prompt=None if prompt is False else prompt, **values)
-
-    parameters = {**own, "schedule": SCHEDULE, "memory": MEMORY, "prompt": PROMPT}
-    return {"build": build, "parameters": parameters}
-
-
 COMMIT_SUMMARY = "n rounds at random, then greedy play by NaiveGreedy's estimate from them"
 E2TC_SUMMARY = "the paper's Algorithm 2 for ellipsoids: explore, find the representation, refine, commit"
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
@@ -139,7 +105,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "posse's learned prior, shared by all tasks as far as that helps, and greedy play",
             "posse",
             Style(PINK, "star"),
-            **_learning(SharedGreedy, rank=PRIOR_RANK),
+            **learning(SharedGreedy, rank=PRIOR_RANK, **LEARNING),
             looks=(
                 Look(
                     "SharedGreedy, forgetful",
@@ -154,14 +120,14 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "posse's learned prior and Thompson sampling: explores, on any action set",
             "posse",
             Style(PINK, "circle"),
-            **_learning(SharedThompson, rank=PRIOR_RANK, scale=THOMPSON_SCALE, floor=FLOOR),
+            **learning(SharedThompson, rank=PRIOR_RANK, scale=THOMPSON_SCALE, floor=FLOOR, **LEARNING),
         ),
         "shared-ucb": NamedPolicy(
             "SharedUCB",
             "posse's learned prior and upper confidence bounds: explores, on finite action sets",
             "posse",
             Style(PINK, "square"),
-            **_learning(SharedUCB, rank=PRIOR_RANK, scale=UCB_SCALE),
+            **learning(SharedUCB, rank=PRIOR_RANK, scale=UCB_SCALE, **LEARNING),
             actions="finite",
         ),
         "shared": NamedPolicy(
@@ -169,7 +135,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "if you do not choose: the learned prior, confidence bounds on finite sets, Thompson elsewhere",
             "posse",
             Style(PINK, "diamond"),
-            **_learning(Shared, rank=PRIOR_RANK, scale=UCB_SCALE),
+            **learning(Shared, rank=PRIOR_RANK, scale=UCB_SCALE, **LEARNING),
         ),
         "mlingreedy": NamedPolicy(
             "MLinGreedy",
@@ -200,7 +166,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "the baseline strengthened: ridge with a learned penalty, all data, frequent updates",
             "each task alone",
             Style(ORANGE, "triangle"),
-            **_learning(IndependentGreedy),
+            **learning(IndependentGreedy, **LEARNING),
             looks=(
                 Look(
                     "IndependentGreedy, epochs",
@@ -222,14 +188,14 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "each task alone: ridge with a learned penalty, all data, Thompson sampling",
             "each task alone",
             Style(ORANGE, "circle"),
-            **_learning(IndependentThompson, scale=THOMPSON_SCALE, floor=FLOOR),
+            **learning(IndependentThompson, scale=THOMPSON_SCALE, floor=FLOOR, **LEARNING),
         ),
         "independent-ucb": NamedPolicy(
             "IndependentUCB",
             "each task alone: ridge with a learned penalty, all data, upper confidence bounds",
             "each task alone",
             Style(ORANGE, "square"),
-            **_learning(IndependentUCB, scale=UCB_SCALE),
+            **learning(IndependentUCB, scale=UCB_SCALE, **LEARNING),
             actions="finite",
         ),
         "oracle-greedy": NamedPolicy(
@@ -292,6 +258,7 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             lambda problem: OracleCommit(basis=_basis(problem)),
             "ellipsoids",
         ),
+        **RIVALS,
         "commit": NamedPolicy(
             "from random rounds",
             COMMIT_SUMMARY,

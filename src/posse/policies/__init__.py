@@ -17,6 +17,15 @@ from posse.policies.presets import (
     SharedUCB,
 )
 from posse.policies.random import Random
+from posse.policies.rivals import (
+    ArmulGreedy,
+    Club,
+    EbmThompson,
+    EbmUCB,
+    HierThompson,
+    SpectralGreedy,
+    TraceNormGreedy,
+)
 from posse.policies.rules import UCB, ByActions, Greedy, Thompson
 from posse.policies.schedules import At, DoublyExponential, Every, Geometric
 
@@ -24,13 +33,18 @@ __all__ = [
     "E2TC",
     "PEGE",
     "UCB",
+    "ArmulGreedy",
     "At",
     "ByActions",
+    "Club",
     "DoublyExponential",
+    "EbmThompson",
+    "EbmUCB",
     "Every",
     "FollowsTheta",
     "Geometric",
     "Greedy",
+    "HierThompson",
     "IndependentGreedy",
     "IndependentThompson",
     "IndependentUCB",
@@ -50,5 +64,7 @@ __all__ = [
     "SharedGreedy",
     "SharedThompson",
     "SharedUCB",
+    "SpectralGreedy",
     "Thompson",
+    "TraceNormGreedy",
 ]

@@ -25,7 +25,7 @@ with extra("lab"):
     import polars as pl
 
 REFERENCES = {"independent": "each task alone", "oracle": "oracles"}
-FAMILIES = ("posse", "the paper", "each task alone", "oracles", "others")
+FAMILIES = ("posse", "the paper", "each task alone", "rivals", "oracles", "others")
 XLABEL = "regret relative to the best policy that learns each task alone, 95 % intervals"
 
 
