@@ -11,7 +11,7 @@ from posse.core.protocols import Estimator, Policy, Problem, Schedule
 from posse.estimators import LowRank, MethodOfMoments, PairedMoments, Ridge, TaskSpectral
 from posse.estimators.moments import SubspaceEstimator
 from posse.lab.entries import Look, NamedPolicy, Parameter
-from posse.numerics.checks import Array
+from posse.lab.named_for_streams import FOR_STREAMS, true_basis
 from posse.policies import (
     E2TC,
     PEGE,
@@ -100,14 +100,6 @@ def _relearn(
     return LearningPolicy(
         estimator=_estimator(estimator, rank, penalty), schedule=At((first, explore)), memory=memory
     )
-
-
-def _basis(problem: Any) -> Array:
-    basis: Array | None = getattr(problem, "basis", None)
-    if basis is None:
-        owner = type(problem).__name__
-        raise ValueError(f"oracle policies need a problem with a true representation. Got {owner}.")
-    return basis
 
 
 def _mlingreedy_of_rank(rank: int, style: Style) -> Look:
@@ -237,14 +229,14 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "IndependentGreedy told the true representation: what is left to gain",
             "oracles",
             Style(GREEN, "diamond"),
-            lambda problem: OracleGreedy(_basis(problem)),
+            lambda problem: OracleGreedy(true_basis(problem)),
         ),
         "oracle-thompson": NamedPolicy(
             "OracleThompson",
             "IndependentThompson told the true representation",
             "oracles",
             Style(GREEN, "circle"),
-            lambda problem, scale: OracleThompson(_basis(problem), scale=scale),
+            lambda problem, scale: OracleThompson(true_basis(problem), scale=scale),
             parameters={"scale": THOMPSON_SCALE},
         ),
         "e2tc": NamedPolicy(
@@ -289,9 +281,10 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "E2TC told the true representation",
             "oracles",
             Style(GREEN, "cross"),
-            lambda problem: OracleCommit(basis=_basis(problem)),
+            lambda problem: OracleCommit(basis=true_basis(problem)),
             "ellipsoids",
         ),
+        **FOR_STREAMS,
         "commit": NamedPolicy(
             "from random rounds",
             COMMIT_SUMMARY,
