@@ -123,7 +123,7 @@ def test_policy_rank_is_told_to_the_policies_alone() -> None:
         ),
         (
             ["--policy", "mlingreedy(rank=2)", "--policy-rank", "1"],
-            "--policy-rank is for shared-greedy, shared-thompson, shared-ucb, shared, mlingreedy, e2tc, seqrepl",
+            "--policy-rank is for shared-greedy, shared-thompson, shared-ucb, shared, mlingreedy, e2tc",
         ),
         (
             ["--policy", "mlingreedy(rnk=2)"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from posse.core.protocols import Policy, Problem
@@ -12,7 +14,7 @@ from posse.policies import MixtureThompson
 from posse.problems import EllipsoidProblem
 
 # A component this many nats less likely than the likeliest is never drawn, nor kept up to date.
-NEVER = 60.0
+NEVER = 30.0
 
 
 def play_ball(
@@ -68,7 +70,7 @@ def play_ball(
     return regret, GramStatistics(gram, moment, square, np.full(n_tasks, float(horizon)))
 
 
-@compiled
+@partial(compiled, any_order=True)
 def thompson_rounds(
     theta: Array,
     shape: Array,

@@ -37,12 +37,7 @@ def play_rounds(
         How rounds are to be played; "auto" is "exact" where it can.
     actions_seed, noise_seed : SeedSequence
     """
-    obstacle = _obstacle_to_exact(problem, players) if path != "contexts" else path
-    if path == "exact" and obstacle is not None:
-        raise ValueError(
-            f'`path` must not be "exact" unless a GaussianProblem is played greedily. Got {obstacle}.'
-        )
-    played = "exact" if obstacle is None else "contexts"
+    played = _path_to_play(problem, players, path)
     dealing = 0.0
     if played == "exact" and isinstance(problem, GaussianProblem):
         for exact, seconds in deal_exact(problem, horizon, actions_seed, noise_seed):
@@ -58,6 +53,16 @@ def play_rounds(
             for player in players.values():
                 player.play(chunk)
     return dealing, played
+
+
+def _path_to_play(problem: Problem, players: Mapping[str, Player], path: str) -> str:
+    """Return "exact" or "contexts", or say why "exact" cannot be."""
+    obstacle = _obstacle_to_exact(problem, players) if path != "contexts" else path
+    if path == "exact" and obstacle is not None:
+        raise ValueError(
+            f'`path` must not be "exact" unless a GaussianProblem is played greedily. Got {obstacle}.'
+        )
+    return "exact" if obstacle is None else "contexts"
 
 
 def _obstacle_to_exact(problem: Problem, players: Mapping[str, Player]) -> str | None:
