@@ -191,7 +191,7 @@ def published_rows(order: str) -> Callable[[pl.DataFrame], Claim]:
             said.append(f"{LABELS[policy][0]} {sample.mean():.3f} ({told:.3f} published)")
         verdict: Verdict = "undecided" if None in offs else "holds" if all(offs) else "fails"
         return Claim(
-            statement=f"Published totals of four policies, {IN_WORDS[order]}, are met within 2 standard errors.",
+            statement=f"Four published totals, {IN_WORDS[order]}, are met within two standard errors.",
             source="posse",
             measure="total regret minus the published one, in millions; intervals are of two standard errors",
             verdict=verdict,
