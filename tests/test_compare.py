@@ -99,7 +99,7 @@ def test_families_say_who_is_independent_and_who_an_oracle() -> None:
     members: dict[str, set[str]] = {}
     for name in POLICIES:
         members.setdefault(family_of(name), set()).add(name)
-    assert members["oracles"] == {"oracle-greedy", "oracle-thompson", "oracle-commit"}
+    assert members["oracles"] == {"oracle-greedy", "oracle-thompson", "oracle-commit", "pege-oracle"}
     assert {"pege", "naive", "independent-greedy"} <= members["each task alone"]
     assert family_of("independent-greedy(schedule=100, memory=0.9995)") == "each task alone"
     assert not members["each task alone"] & {"shared-ucb", "mlingreedy", "e2tc", "random", "oracle-greedy"}

@@ -1,6 +1,7 @@
 """Everything public passes the public checks, and the checks notice what they are there to notice."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ from posse import (
 )
 from posse.core.errors import NoDataWarning
 from posse.core.protocols import Estimator, Problem
+from posse.core.streams import Stream
 from posse.lab.registry import POLICIES, PROBLEMS, PolicyOptions, build_policies, draw_problem
 from posse.numerics.checks import Array, IntArray
 from posse.policies import Learning
@@ -79,7 +81,8 @@ def test_policies(name: str, memory: str | float) -> None:
 def test_problems(name: str) -> None:
     small = {"n_tasks": 3, "dim": 4, "n_classes": 3}
     kind = PROBLEMS[name]
-    check_problem(kind.draw(**{key: small.get(key, value) for key, value in kind.parameters.items()}, seed=0))
+    drawn: Any = kind.draw(**{key: small.get(key, value) for key, value in kind.parameters.items()}, seed=0)
+    check_problem(drawn.group(1) if isinstance(drawn, Stream) else drawn)
 
 
 def test_problems_with_other_laws() -> None:

@@ -71,8 +71,8 @@ def command(
 
     margin is ours, beside fig3 and fig4: what the margin on images is made of. Image sets other than
     MNIST have folders of their own, such as fig3_digits. scaling, bounds and guarantees are ours, too: the
-    theorems beside what is measured; armul is the synthetic study of another paper, Duan and Wang 2023. They
-    are run only when named.
+    theorems beside what is measured. armul and boss are studies of other papers: of Duan and Wang 2023, and
+    of tasks that come one after the other. They are run only when named.
     """
     with plain_errors(context, interrupted=kept_in(out)):
         images = data if data is not None else "mnist" if full else "digits"

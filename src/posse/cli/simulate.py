@@ -36,7 +36,7 @@ from posse.lab.registry import POLICIES, PROBLEMS, find_problem, heeded_options,
 from posse.lab.results import policies_compared
 from posse.lab.syntax import parse_value
 from posse.numerics.checks import check_choice, check_integer
-from posse.play.simulation import PATHS
+from posse.play.rounds import PATHS
 from posse.problems.noise import NOISE_KINDS
 from posse.problems.parameters import STRUCTURES
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,8 +14,23 @@ from posse.core.posterior import Beliefs
 from posse.core.statistics import GramStatistics
 from posse.estimators.gaussian_prior import GaussianPrior, semi_root
 from posse.estimators.statistics_checks import check_statistics
-from posse.numerics.checks import Array, check_array
+from posse.numerics.checks import Array, check_array, check_integer
 from posse.numerics.linalg import triangular_root
+
+
+class MixtureParts(NamedTuple):
+    """What each of m components makes of T tasks.
+
+    chances : (T, m)
+        How likely a task is of each component, given its rewards.
+    means : (T, m, d)
+    roots : (T, m, d, d)
+        Of the covariances of theta.
+    """
+
+    chances: Array
+    means: Array
+    roots: Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +49,8 @@ class MixturePrior:
         Symmetric, with no negative eigenvalue.
     noises : (m,)
         Variances of the rewards' noise, above 0.
+    n_alone : int
+        How many components, the last ones, are of tasks that have nothing in common with others.
 
     Examples
     --------
@@ -59,11 +77,13 @@ class MixturePrior:
     means: Array
     covariances: Array
     noises: Array
+    n_alone: int = 0
 
     gives_covariance = True
 
     def __post_init__(self) -> None:
         weights = check_array("`weights` of MixturePrior", self.weights, ("m",))
+        check_integer("`n_alone` of MixturePrior", self.n_alone, 0, len(weights), high_name="components")
         means = check_array("`means` of MixturePrior", self.means, (len(weights), "d"))
         shape = (*means.shape, means.shape[1])
         covariances = check_array("`covariances` of MixturePrior", self.covariances, shape)
@@ -94,29 +114,43 @@ class MixturePrior:
         spread = self.covariances + apart[:, :, None] * apart[:, None, :]
         return np.asarray(np.tensordot(self.weights, spread, axes=1))
 
+    @property
+    def dim(self) -> int:
+        """The number of features, d."""
+        return int(self.means.shape[1])
+
     def fit(self, statistics: GramStatistics) -> Estimate:
         """Estimate theta of every task; with no data it is the mean."""
-        dim = self.means.shape[1]
-        if statistics.dim != dim:
+        parts = self.posteriors(statistics)
+        theta = np.einsum("tm,tmd->td", parts.chances, parts.means)
+        apart = (parts.means - theta[:, None])[..., None]
+        wide = np.sqrt(parts.chances)[..., None, None] * np.concatenate([parts.roots, apart], axis=3)
+        roots = np.concatenate(list(wide.transpose(1, 0, 2, 3)), axis=2)
+        noises = np.asarray(parts.chances @ self.noises)
+        return Estimate(theta, posterior=MixturePosterior(triangular_root(roots), noises, self))
+
+    def posteriors(self, statistics: GramStatistics) -> MixtureParts:
+        """Return what every component makes of the tasks, and how likely each is."""
+        if statistics.dim != self.dim:
             raise ValueError(
-                f"statistics for a MixturePrior must have its {dim} features. Got {statistics.dim}."
+                f"statistics for a MixturePrior must have its {self.dim} features. Got {statistics.dim}."
             )
         check_statistics(statistics)
         estimates = [component.fit(statistics) for component in self._components]
         logs = np.stack([self._log_evidences(component, statistics) for component in self._components])
         with np.errstate(divide="ignore"):
             logs += np.log(self.weights)[:, None]
-        chances = np.exp(logs - logsumexp(logs, axis=0))
-        means = np.stack([estimate.theta for estimate in estimates])
-        theta = np.einsum("mt,mtd->td", chances, means)
-        roots = [
-            np.sqrt(chance)[:, None, None]
-            * np.concatenate([estimate.root, (mean - theta)[:, :, None]], axis=2)
-            for chance, estimate, mean in zip(chances, estimates, means, strict=True)
-        ]
-        noises = np.asarray(self.noises @ chances)
-        posterior = MixturePosterior(triangular_root(np.concatenate(roots, axis=2)), noises, self)
-        return Estimate(theta, posterior=posterior)
+        return MixtureParts(
+            np.exp(logs - logsumexp(logs, axis=0)).T,
+            np.stack([estimate.theta for estimate in estimates], axis=1),
+            np.stack([estimate.root for estimate in estimates], axis=1),
+        )
+
+    def chance_alone(self, statistics: GramStatistics) -> Array:
+        """Return how likely each task has nothing in common with others, given its rewards, (T,)."""
+        return np.asarray(
+            self.posteriors(statistics).chances[:, len(self.weights) - self.n_alone :].sum(axis=1)
+        )
 
     def _log_evidences(self, component: GaussianPrior, statistics: GramStatistics) -> Array:
         """Return log p(y_t) under a component, up to a constant, (T,).

@@ -105,8 +105,8 @@ class NamedPolicy:
     style : Style
     build : callable
         Makes it from a problem and the values of all its parameters, by name.
-    actions : "any", "finite" or "ellipsoids"
-        The action sets that it is made for.
+    actions : "any", "finite", "ellipsoids" or "streams"
+        The action sets that it is made for; or streams of tasks, and nothing else.
     parameters : mapping
         What can be typed in parentheses after its name.
     looks : tuple of Look
@@ -118,7 +118,7 @@ class NamedPolicy:
     family: Family
     style: Style
     build: Callable[..., Policy]
-    actions: Literal["any", "finite", "ellipsoids"] = "any"
+    actions: Literal["any", "finite", "ellipsoids", "streams"] = "any"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     looks: tuple[Look, ...] = ()
 
@@ -237,10 +237,10 @@ SIZES: dict[str, Any] = {"dim": 20, "rank": 2, "n_tasks": 50}
 
 def linear_problem(
     summary: str,
-    draw: Callable[..., Problem],
+    draw: Callable[..., Any],
     policies: tuple[str, ...],
     *,
-    actions: Literal["finite", "ellipsoids"] = "finite",
+    actions: Literal["finite", "ellipsoids", "any"] = "finite",
     check: Callable[[Mapping[str, Any], int], None] = lambda cell, horizon: None,
     **help: str,
 ) -> NamedProblem:
@@ -254,8 +254,8 @@ def linear_problem(
         Takes a seed and the parameters; those with defaults in its signature are the problem's own.
     policies : tuple of str
         Policies that are compared on it by default.
-    actions : "finite" or "ellipsoids"
-        What tasks may play.
+    actions : "finite", "ellipsoids" or "any"
+        What tasks may play; "any" if a parameter says it.
     check : callable
         Raises what is wrong with parameters and a horizon, beside what `draw` would say.
     help : str

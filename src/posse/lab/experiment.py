@@ -25,8 +25,9 @@ from posse.lab.registry import (
     problem_title,
 )
 from posse.numerics.checks import IntArray, check_choice, check_integer
-from posse.play import Trace, simulate_all
-from posse.play.simulation import PATHS, default_checkpoints
+from posse.play import Trace, check_start, simulate_all
+from posse.play.rounds import PATHS
+from posse.play.simulation import default_checkpoints
 from posse.policies import DoublyExponential
 
 with extra("lab"):
@@ -169,8 +170,7 @@ class Experiment:
             if own:
                 _check_actions(value, problem_title(self.problem), kind)
             with nullcontext() if own else failing_as(f"the policy {name} fails before the first round"):
-                built[name].blocks(self._horizon(cell), problem.n_tasks, problem.dim)
-                built[name].init(problem.n_tasks, problem.dim)
+                check_start(problem, built[name], self._horizon(cell))
 
     def play(self, cell: Mapping[str, Any], seed: int) -> pl.DataFrame:
         """Draw the problem of a cell and a seed, and play all policies on it."""
@@ -215,7 +215,7 @@ def _alike(cells: Any) -> tuple[dict[str, Any], ...]:
     return tuple({name: cell[name] for name in cells[0]} for cell in cells)
 
 
-ACTION_SETS = {"finite": "finite action sets", "ellipsoids": "ellipsoids"}
+ACTION_SETS = {"finite": "finite action sets", "ellipsoids": "ellipsoids", "streams": "streams of tasks"}
 
 
 def _check_actions(policy: str, problem: str, kind: NamedProblem) -> None:

@@ -14,9 +14,9 @@ from posse.core.protocols import Estimator, Policy, Problem
 from posse.estimators import LowRank, MethodOfMoments, PairedMoments, Ridge, TaskSpectral
 from posse.estimators.moments import SubspaceEstimator
 from posse.lab.entries import Look, NamedPolicy, Parameter
+from posse.lab.named_for_streams import FOR_STREAMS, true_basis
 from posse.lab.named_rivals import RIVALS
 from posse.lab.parameters import LEARNING, MEMORY, RANK, THOMPSON_SCALE, UCB_SCALE, learning
-from posse.numerics.checks import Array
 from posse.policies import (
     E2TC,
     PEGE,
@@ -76,14 +76,6 @@ def _relearn(
     return LearningPolicy(
         estimator=_estimator(estimator, rank, penalty), schedule=At((first, explore)), memory=memory
     )
-
-
-def _basis(problem: Any) -> Array:
-    basis: Array | None = getattr(problem, "basis", None)
-    if basis is None:
-        owner = type(problem).__name__
-        raise ValueError(f"oracle policies need a problem with a true representation. Got {owner}.")
-    return basis
 
 
 def _mlingreedy_of_rank(rank: int, style: Style) -> Look:
@@ -203,14 +195,14 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "IndependentGreedy told the true representation: what is left to gain",
             "oracles",
             Style(GREEN, "diamond"),
-            lambda problem: OracleGreedy(_basis(problem)),
+            lambda problem: OracleGreedy(true_basis(problem)),
         ),
         "oracle-thompson": NamedPolicy(
             "OracleThompson",
             "IndependentThompson told the true representation",
             "oracles",
             Style(GREEN, "circle"),
-            lambda problem, scale: OracleThompson(_basis(problem), scale=scale),
+            lambda problem, scale: OracleThompson(true_basis(problem), scale=scale),
             parameters={"scale": THOMPSON_SCALE},
         ),
         "e2tc": NamedPolicy(
@@ -255,10 +247,11 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType(
             "E2TC told the true representation",
             "oracles",
             Style(GREEN, "cross"),
-            lambda problem: OracleCommit(basis=_basis(problem)),
+            lambda problem: OracleCommit(basis=true_basis(problem)),
             "ellipsoids",
         ),
         **RIVALS,
+        **FOR_STREAMS,
         "commit": NamedPolicy(
             "from random rounds",
             COMMIT_SUMMARY,

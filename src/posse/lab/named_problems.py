@@ -19,6 +19,7 @@ from posse.problems import (
     LateTasks,
     MovingBasis,
     NarrowContexts,
+    StreamProblem,
     UnevenTasks,
 )
 from posse.problems.images import IMAGE_SETS, load_images
@@ -26,6 +27,10 @@ from posse.problems.images import IMAGE_SETS, load_images
 PLAYED = ("shared-greedy", "mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random")
 ON_ELLIPSOIDS = ("shared-thompson", "e2tc", "e2tc(subspace=spectral)", "pege", "oracle-commit", "random")
 ON_IMAGES = ("mlingreedy", "naive", "independent-greedy(schedule=epochs)", "independent-greedy", "random")
+ON_STREAMS = (
+    *("shared-thompson", "baron", "bress", "seqrepl"),
+    *("independent-thompson", "pege-tau", "pege-oracle", "random"),
+)
 EXPLORING = (
     *("shared-greedy", "shared-thompson", "shared-ucb", "mlingreedy"),
     *("independent-greedy", "independent-thompson", "independent-ucb"),
@@ -36,6 +41,9 @@ AND_FORGETFUL = (
     "shared-greedy(schedule=100, memory=0.9995)",
     "independent-greedy(schedule=100, memory=0.9995)",
 )
+
+
+CONDITION = "Condition number of ellipsoids; 1 is unit balls."
 
 
 def _class_pairs(name: str, *, n_classes: int, scaling: str, seed: int) -> Problem:
@@ -110,7 +118,7 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             EllipsoidProblem.draw,
             ON_ELLIPSOIDS,
             actions="ellipsoids",
-            condition="Condition number of an ellipsoid problem's sets; 1 is unit balls.",
+            condition=CONDITION,
         ),
         "fixed-arms": linear_problem(
             "K arms for every task that never change: no diversity of contexts", FixedArms.draw, AND_ORACLES
@@ -153,6 +161,18 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             AND_ORACLES,
             rate="Mean probability of a reward of a clicks problem.",
             strength="Factor of the parameters of a clicks problem beside the base rate.",
+        ),
+        "stream": linear_problem(
+            "tasks that keep coming, in groups that start and end; nothing is kept of finished ones",
+            StreamProblem.draw,
+            ON_STREAMS,
+            actions="any",
+            order="Order of a stream's tasks: diverse, late, adversary or unrelated.",
+            batch="Tasks of a stream that start and end together.",
+            overlap="Groups of a stream's tasks that are played at a time.",
+            offered="What a stream's tasks may play: ball, or arms.",
+            condition=CONDITION,
+            shortest="Least length of a stream's parameters; the largest is 1.",
         ),
         **{name: _images_problem(name) for name in IMAGE_SETS},
     }

@@ -8,7 +8,17 @@ from functools import partial
 from types import MappingProxyType
 
 from posse.numerics.checks import check_choice
-from posse.paper import armul, bounds, figures_1_2, figures_3_4, figures_5_6, guarantees, margin, scaling
+from posse.paper import (
+    armul,
+    boss,
+    bounds,
+    figures_1_2,
+    figures_3_4,
+    figures_5_6,
+    guarantees,
+    margin,
+    scaling,
+)
 from posse.paper.figure import Figure
 from posse.problems.images import IMAGE_SETS
 
@@ -64,6 +74,7 @@ FIGURES: Mapping[str, NamedFigures] = MappingProxyType(
         ),
         "guarantees": NamedFigures(guarantees.TITLE, _one(guarantees.figure), by_default=False),
         "armul": NamedFigures(armul.TITLE, _one(armul.figure), by_default=False),
+        "boss": NamedFigures(boss.TITLE, _one(boss.figure), by_default=False),
     }
 )
 DEFAULT = tuple(name for name, entry in FIGURES.items() if entry.by_default)

@@ -1,5 +1,7 @@
 """One run: a problem deals rounds, policies play them, regret is counted."""
 
-from posse.play.simulation import Trace, simulate, simulate_all
+from posse.play.player import Trace
+from posse.play.simulation import check_start, simulate, simulate_all
+from posse.play.stream import StreamTrace
 
-__all__ = ["Trace", "simulate", "simulate_all"]
+__all__ = ["StreamTrace", "Trace", "check_start", "simulate", "simulate_all"]

@@ -3,6 +3,9 @@
 from posse.core.protocols import FollowsTheta, Policy, Rule, Schedule
 from posse.policies.explore_commit import E2TC, PEGE, OracleCommit
 from posse.policies.learning import Learning, LearningPolicy, LearningState
+from posse.policies.lifelong import BARON, BRESS, SeqRepL
+from posse.policies.mixture_thompson import MixtureThompson
+from posse.policies.pege_tau import PEGETau
 from posse.policies.presets import (
     IndependentGreedy,
     IndependentThompson,
@@ -30,6 +33,8 @@ from posse.policies.rules import UCB, ByActions, Greedy, Thompson
 from posse.policies.schedules import At, DoublyExponential, Every, Geometric
 
 __all__ = [
+    "BARON",
+    "BRESS",
     "E2TC",
     "PEGE",
     "UCB",
@@ -52,14 +57,17 @@ __all__ = [
     "LearningPolicy",
     "LearningState",
     "MLinGreedy",
+    "MixtureThompson",
     "NaiveGreedy",
     "OracleCommit",
     "OracleGreedy",
     "OracleThompson",
+    "PEGETau",
     "Policy",
     "Random",
     "Rule",
     "Schedule",
+    "SeqRepL",
     "Shared",
     "SharedGreedy",
     "SharedThompson",

@@ -104,7 +104,7 @@ class E2TC:
 
     def select(self, state: StageState, actions: EllipsoidActions, rng: np.random.Generator) -> Array:
         """Draw on the inner sphere, play a column of the basis, or commit."""
-        ellipsoids = _ellipsoids("E2TC", actions)
+        ellipsoids = ellipsoids_of("E2TC", actions)
         if state.stage == "explore":
             return ellipsoids.inner_sphere(actions.n_rounds, rng)
         return _refine_or_commit(state, actions, ellipsoids, rng)
@@ -151,7 +151,7 @@ class OracleCommit:
 
     def select(self, state: StageState, actions: EllipsoidActions, rng: np.random.Generator) -> Array:
         """Play a column of the basis, or commit."""
-        return _refine_or_commit(state, actions, _ellipsoids("OracleCommit", actions), rng)
+        return _refine_or_commit(state, actions, ellipsoids_of("OracleCommit", actions), rng)
 
     def update(self, state: StageState, statistics: GramStatistics) -> StageState:
         """Find the parameters after stage 2."""
@@ -199,7 +199,7 @@ class PEGE:
 
     def select(self, state: CycleState, actions: EllipsoidActions, rng: np.random.Generator) -> Array:
         """Play an axis of the inner ball, or the best action of the estimate."""
-        ellipsoids = _ellipsoids("PEGE", actions)
+        ellipsoids = ellipsoids_of("PEGE", actions)
         n_tasks, dim = state.explored.moment.shape
         if state.direction < dim:
             axis = ellipsoids.inner_radius * np.eye(dim)[state.direction]
@@ -214,7 +214,8 @@ class PEGE:
         return CycleState(0, state.explored)
 
 
-def _ellipsoids(owner: str, actions: Any) -> Ellipsoids:
+def ellipsoids_of(owner: str, actions: Any) -> Ellipsoids:
+    """Return the ellipsoids on offer; raise, for the policy `owner`, if something else is."""
     if not isinstance(actions, EllipsoidActions):
         raise ValueError(f"{owner} plays ellipsoids, infinite action sets. Got {type(actions).__name__}.")
     return actions.ellipsoids

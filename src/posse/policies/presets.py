@@ -11,6 +11,7 @@ from posse.core.fading import Fading
 from posse.core.protocols import Schedule
 from posse.estimators import FactorPrior, LowRank, OracleBasis, Ridge
 from posse.numerics.checks import Array
+from posse.policies.carrying import CarriesPrior
 from posse.policies.learning import Learning
 from posse.policies.rules import UCB, ByActions, Greedy, Thompson
 from posse.policies.schedules import DoublyExponential, Geometric
@@ -222,7 +223,7 @@ class OracleThompson(Learning):
 
 
 @dataclass(frozen=True, repr=False)
-class _Shared(Learning):
+class _Shared(CarriesPrior):
     """What the shared policies have in common: the learned prior, and when and from what it is learned."""
 
     rank: int | str = "auto"

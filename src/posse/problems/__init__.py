@@ -6,6 +6,7 @@ from posse.problems.ellipsoid import Assumptions, EllipsoidProblem
 from posse.problems.gaussian import GaussianProblem
 from posse.problems.hard import FixedArms, GreedyTrap, NarrowContexts
 from posse.problems.parameters import STRUCTURES
+from posse.problems.stream import StreamProblem
 from posse.problems.timed import LateTasks, MovingBasis, TimedActions
 from posse.problems.uneven import Clicks, UnevenTasks
 
@@ -23,6 +24,7 @@ __all__ = [
     "NarrowContexts",
     "Problem",
     "StaticProblem",
+    "StreamProblem",
     "TimedActions",
     "TimedProblem",
     "UnevenTasks",

@@ -21,7 +21,7 @@ def tasks_of(agent: Agent) -> list[dict[str, Any]]:
 
 
 def narrowed(tasks: list[dict[str, Any]], find: str, most: str | None) -> dict[str, Any]:
-    """Return some of the tasks, and how many there are.
+    """Return tasks of a name and a number, and how many there are in all.
 
     Parameters
     ----------

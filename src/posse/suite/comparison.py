@@ -174,7 +174,7 @@ def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.Dat
         The long table of each scenario, under the name of its experiment.
     """
     return pl.concat(
-        _side_by_side(tables[scenario.experiment.name], scenario).select(
+        _batch(tables[scenario.experiment.name], scenario).select(
             pl.lit(scenario.group).alias("group"),
             pl.lit(scenario.name).alias("scenario"),
             pl.lit(scenario.title).alias("title"),
@@ -184,7 +184,7 @@ def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.Dat
     )
 
 
-def _side_by_side(table: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
+def _batch(table: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
     worst = worst_off_regrets(table, scenario.experiment)
     return relative_regrets(table).join(worst, on="policy", how="left", maintain_order="left")
 

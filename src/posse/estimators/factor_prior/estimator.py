@@ -89,8 +89,12 @@ class FactorEstimate(Estimate):
         if isinstance(self.posterior, FactorPosterior):
             return self.posterior.prior()
         dim = len(self.mean)
-        one = {"weights": np.ones(1), "means": self.mean[None], "noises": np.ones(1)}
-        return MixturePrior(covariances=np.eye(dim)[None], **one)
+        return MixturePrior(
+            weights=np.ones(1),
+            means=self.mean[None],
+            covariances=np.eye(dim)[None],
+            noises=np.ones(1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

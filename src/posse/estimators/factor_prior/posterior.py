@@ -150,6 +150,7 @@ class FactorPosterior:
             means=self._offset + np.tile(np.outer(units, self.units.size * self.model.mean), (n_parts, 1)),
             covariances=(covariances[:, None] * units[:, None, None] ** 2).reshape(-1, dim, dim),
             noises=np.tile(noises, n_parts),
+            n_alone=len(alone) * n_levels,
         )
 
     def _typical(self) -> tuple[Array, Array]:
