@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from estimators.bandits import ips as vw_ips  # type: ignore[import-untyped]
+from estimators.bandits import ips as vw_ips
 from estimators.bandits import snips as vw_snips
 from typer.testing import CliRunner
 
