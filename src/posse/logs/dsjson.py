@@ -22,8 +22,8 @@ def read_dsjson(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     """Return a log in dsjson as a table with a row for every action that was on offer.
 
     Its columns are `decision` (the EventId), `time` (the Timestamp, text), `action` (its number from 1, as
-    text), `chosen`, `propensity`, `reward` (the cost of the label, negated; missing if there is none), and one
-    for each feature of the context and of actions, named by its path, as User.id.
+    text), `chosen`, `propensity`, `reward` (the cost of the label, negated; missing if there is none), and
+    one for each feature of the context and of actions, named by its path, as User.id.
 
     Lines without a decision, as those of late rewards, and decisions that were never activated (`_skipLearn`)
     are left out.
@@ -77,6 +77,24 @@ def _rows_of(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
 
 def _decision(event: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
     """Yield a row for every action of a decision."""
+    context, chance, actions = _checked(event, where)
+    cost, played = event.get("_label_cost"), event.get("_label_Action", event["a"][0])
+    common = dict(_flat("", {key: value for key, value in context.items() if key != "_multi"}))
+    for number, action in enumerate(actions, 1):
+        yield {
+            "decision": event.get("EventId"),
+            "time": event.get("Timestamp"),
+            "action": str(number),
+            "chosen": number == played,
+            "propensity": chance[number],
+            "reward": -cost if number == played and cost is not None else None,
+            **common,
+            **dict(_flat("", action)),
+        }
+
+
+def _checked(event: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], dict[int, float], list[Any]]:
+    """Return the context of a decision, the probabilities of actions by their numbers, and the actions."""
     order, chances, context = event.get("a"), event.get("p"), event["c"]
     actions = context.get("_multi") if isinstance(context, dict) else None
     if not isinstance(actions, list) or not isinstance(order, list) or not isinstance(chances, list):
@@ -94,21 +112,7 @@ def _decision(event: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
             "decisions must all be in a log in dsjson, as those left out would have to be weighed for. Got "
             f"`pdrop` = {event['pdrop']} in {where}."
         )
-    cost = event.get("_label_cost")
-    common = dict(_flat("", {key: value for key, value in context.items() if key != "_multi"}))
-    chance = dict(zip(order, chances, strict=True))
-    played = event.get("_label_Action", order[0])
-    for number, action in enumerate(actions, 1):
-        yield {
-            "decision": event.get("EventId"),
-            "time": event.get("Timestamp"),
-            "action": str(number),
-            "chosen": number == played,
-            "propensity": chance[number],
-            "reward": -cost if number == played and cost is not None else None,
-            **common,
-            **dict(_flat("", action)),
-        }
+    return context, dict(zip(order, chances, strict=True)), actions
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
