@@ -246,9 +246,9 @@ class _Look:
         parts, n_tasks = self.n_parts, len(names)
         self.sums.grow(n_tasks * parts * self.n_arms)
         cells = self.sums.statistics()
+        self.sums = None
         numbers = np.arange(cells.n_tasks).reshape(n_tasks, parts, self.n_arms)[order]
-        arrays = {name: np.concatenate(values) for name, values in self.kept.items()}
-        self.kept.clear()
+        arrays = {name: np.concatenate(self.kept.pop(name)) for name in list(self.kept)}  # never all twice
         return Logged(
             reader=self.reader,
             names=names,
