@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 
 from posse.lab.experiment import Experiment
+from posse.paper import armul, boss
 from posse.paper.figure import Figure
 from posse.paper.guarantees import IN_SAMPLE, SUBSPACES
 from posse.paper.registry import all_figures
@@ -19,8 +20,8 @@ def experiment_of(figure: Figure) -> Experiment:
 def make_table(name: str = "fig1", seeds: int = 3) -> pl.DataFrame:
     """Return a table of a figure's runs: of some cells of Figure 1, and of all cells of the others."""
     rng = np.random.default_rng(0)
-    if name == "guarantees":
-        return _guarantees(rng, seeds)
+    if name in OTHER_STUDIES:
+        return OTHER_STUDIES[name](rng, seeds)
     experiment = experiment_of(FIGURES[name])
     rows = [
         (
@@ -59,3 +60,32 @@ def _guarantees(rng: np.random.Generator, seeds: int) -> pl.DataFrame:
     ]
     samples = pl.col("rounds") * pl.col("n_tasks")
     return pl.DataFrame(rows).with_columns(pl.col("error") * 100 / samples.sqrt())
+
+
+def _armul(rng: np.random.Generator, seeds: int) -> pl.DataFrame:
+    return pl.DataFrame(
+        {**cell, "seed": seed, "estimator": name, "error": 1 + rng.random(), "seconds": 0.1}
+        for cell in armul.STUDY.cells
+        for seed in range(seeds)
+        for name in armul.ESTIMATORS
+    )
+
+
+def _boss(rng: np.random.Generator, seeds: int) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            **cell,
+            "seed": seed,
+            "policy": name,
+            "tasks": tasks,
+            "regret": tasks * (500 + 100 * place + rng.random()),
+            "seconds": 0.1,
+        }
+        for cell in boss.STUDY.cells
+        for seed in range(seeds)
+        for place, name in enumerate(boss.LABELS)
+        for tasks in (1, 1000, boss.STUDIED)
+    )
+
+
+OTHER_STUDIES = {"guarantees": _guarantees, "armul": _armul, "boss": _boss}
