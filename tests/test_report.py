@@ -24,7 +24,7 @@ from posse.paper.report import Report, write_report
 from posse.paper.theory import SIZES, Setting, finite_upper, infinite_upper
 from posse.viz import interactive, still
 from posse.viz.chart import Axis, Chart, Panel, Series
-from tables import FIGURES, experiment_of, make_table
+from tables import FIGURES, make_table
 
 
 def report(names: tuple[str, ...], tables: dict[str, pl.DataFrame], out: Path) -> Report:
@@ -39,7 +39,7 @@ def test_no_two_policies_of_a_figure_look_alike() -> None:
     assert len({(style.colour, style.marker) for style in styles}) == len(styles)
     for figure in FIGURES.values():
         if isinstance(figure.study, Experiment):
-            colours = [style_of(name).colour for name in experiment_of(figure).names]
+            colours = [style_of(name).colour for name in figure.study.names]
             assert len(set(colours)) == len(colours)
 
 

@@ -54,7 +54,7 @@ FOR_STREAMS: Mapping[str, NamedPolicy] = MappingProxyType(
             "SeqRepL",
             "streams: tasks 0, 1, 4, 9, ... explored, others in the subspace these show (Qin et al. 2022)",
             "others",
-            Style(SKY, "down"),
+            Style(SKY, "triangle"),
             _seqrepl,
             "streams",
             {"rank": RANK, **LENGTHS},

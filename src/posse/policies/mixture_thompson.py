@@ -34,8 +34,8 @@ class MixtureThompson:
     ...                      noises=np.ones(1))
     >>> problem = EllipsoidProblem.draw(n_tasks=5, dim=4, rank=2, seed=0)
     >>> trace = simulate(problem, MixtureThompson(prior=prior), horizon=50, seed=0)
-    >>> int(trace.rounds[-1]), trace.regret.shape[1]
-    (50, 5)
+    >>> trace.regret.shape
+    (22, 5)
     """
 
     prior: MixturePrior
