@@ -73,6 +73,8 @@ class Endpoint:
         except msgspec.ValidationError as error:
             found = with_found(error, body, self.takes)
             raise ValueError(f"the body must be as described: {found}.") from None
+        except RecursionError:
+            raise ValueError("the body must be as described. Got values inside values, too deep.") from None
 
 
 def reply(found: Any, status: int = 200) -> Response:
@@ -221,7 +223,7 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
         made("POST", "/v1/ask/batch", "ask", wire.AskMany, wire.Answers, h.ask_many),
         made("POST", "/v1/tell/batch", "tell", wire.TellMany, wire.Done, h.tell_many),
         made("POST", "/v1/activate", "tell", wire.Shown, wire.Done, h.activate),
-        made("GET", "/v1/decisions/{id}", "read", None, wire.Record, h.decision),
+        made("GET", "/v1/decisions/{id:path}", "read", None, wire.Record, h.decision),
         made("GET", "/v1/tasks", "read", None, free, h.tasks),
         made("GET", "/v1/tasks/{name:path}", "read", None, free, h.task),
         made("GET", "/v1/versions", "read", None, free, h.versions),
