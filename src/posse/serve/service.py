@@ -190,12 +190,12 @@ class Service:
     def _check_names(self, name: str, arms: Any, context: Mapping[str, Any] | None) -> None:
         """Refuse features that the space does not have; those that are missing the agent finds itself."""
         space = self._spaces[name][-1].space
-        if not space.features or not isinstance(arms, Mapping):
+        if not space.features or not isinstance(arms, dict):
             return
         wanted = len(space.features) + len(space.context)
         n_context = 0 if context is None else len(context)
         for arm, row in arms.items():
-            if isinstance(row, Mapping) and len(row) + n_context != wanted:
+            if isinstance(row, dict) and len(row) + n_context != wanted:
                 found = [*row, *(context or {})]
                 known = {*space.features, *space.context}
                 extra = [one for one in found if one not in known]
