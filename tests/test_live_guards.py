@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from proofs.live_checks import same_state, statistics_of
 
 from live_world import TASKS, Clock, Story, arms, assert_same, naive
-from posse import Encoder, FactorPrior, Random, Shared, SharedThompson
+from posse import (
+    Encoder,
+    FactorPrior,
+    Fading,
+    IndependentUCB,
+    Learner,
+    Random,
+    Shared,
+    SharedThompson,
+)
 from posse.live import Agent
 from posse.live.engine import LEAST_QUEUE
 from posse.live.guards import bucket_of
@@ -209,3 +219,80 @@ def test_units_in_many_buckets_are_held_back_in_the_share_that_was_asked_for() -
     # 20,000 units: the share of 0.1 within four standard deviations and the rounding of buckets
     held = np.mean([bucket_of(f"user {number}") < round(0.1 * 1024) for number in range(20_000)])
     assert abs(held - 0.1) < 4 * np.sqrt(0.09 / 20_000) + 1 / 2048
+
+
+def test_a_control_policy_decides_and_learns_as_it_would_alone() -> None:
+    # a second road: a learner of that policy alone, which is told the rewards of the control group
+    policy = IndependentUCB()
+    agent = Agent(control=0.5, control_policy=policy, refits="inline", seed=0)
+    names = [f"shop {number}" for number in range(6)]
+    alone = Learner(policy, n_tasks=6, dim=3, names=names, seed=0)
+    rng, refits, played = np.random.default_rng(0), 0, {True: 0, False: 0}
+    for number in range(300):
+        task, offered = names[number % 6], arms(rng)
+        held = bucket_of(task) < 512
+        decision = agent.ask(task, offered)
+        played[held] += 1
+        if held:
+            expected = alone.select([task], offered[None]).probabilities[0]
+            np.testing.assert_allclose(decision.propensities, expected, atol=1e-9)
+            assert decision.propensities.min() == 0.0  # no floor is put under it
+        x, reward = offered[int(decision.arm)], float(rng.standard_normal())
+        agent.tell(decision.id, reward)
+        if held:
+            alone.observe([task], x[None], [reward])
+            if alone.due:
+                alone.update()
+                refits += 1
+    assert min(played.values()) >= 50
+    assert refits > 3
+    task = next(name for name in names if bucket_of(name) < 512)
+    agent.forbid(task, [0, 2])
+    chances = agent.ask(task, np.eye(3)).propensities
+    assert chances.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_control_policy_is_frozen_erased_and_reported_with_the_agent() -> None:
+    agent = Agent(control=1.0, control_policy=IndependentUCB(), rewards="sum", refits="never", seed=0)
+    for number in range(40):
+        decision = agent.ask("ab"[number % 2], np.eye(3))
+        agent.tell(decision.id, float(number), "one")
+        agent.tell(decision.id, 1.0, "two")
+    holdback = agent._desk.engine.holdback
+    assert holdback is not None
+    agent.freeze()
+    before = holdback.state()
+    assert before is not None
+    total = before.state.statistics + before.pending
+    assert_same(total, statistics_of(agent), 1e-9)  # all decisions are of the control group
+    assert total.square.sum() == pytest.approx(sum((number + 1.0) ** 2 for number in range(40)))
+    agent.tell(agent.ask("a", np.eye(3)).id, 500.0)
+    after = holdback.state()
+    assert after is not None
+    np.testing.assert_array_equal(before.theta, after.theta)
+    agent.freeze(False)
+    moved = holdback.state()
+    assert moved is not None
+    assert np.abs(moved.theta - before.theta).max() > 1.0
+    agent.erase("b")
+    erased = holdback.state()
+    assert erased is not None
+    assert "b" not in (erased.names or ())
+    assert erased.state.statistics.count[1] + erased.pending.count[1] == 0.0
+    agent.ask("b", np.eye(3))
+    assert agent.status().alarms == ()
+    holdback.failure = "it broke"
+    assert agent.status().alarms == ("control: the last refit of its policy failed: it broke",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"control_policy": Random}, r"`control_policy` of Agent must be a policy"),
+        ({"control_policy": SharedThompson(memory=Fading(0.9))}, "must remember all rows"),
+        ({"control_policy": Random(), "control_arm": 0}, "`control_arm` of Agent must be None beside"),
+    ],
+)
+def test_control_policies_that_are_wrong_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Agent(control=0.1, **wrong)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from proofs.children import children
 from proofs.live_checks import same_state, statistics_of
 from typer.testing import CliRunner
 
@@ -340,6 +341,7 @@ def test_an_agent_in_a_database_does_what_one_in_a_file_does(address: str, tmp_p
 
 
 def test_killed_askers_and_learners_lose_nothing_that_was_acknowledged(address: str) -> None:
-    lines, learners = kill_in_turns(address, 6, 0, np.random.default_rng(1))
-    assert 0 < learners < 6
-    assert check_database(address, lines) > 20
+    with children() as start:
+        lines, learners = kill_in_turns(address, 20, 0, start, np.random.default_rng(1))
+    assert 0 < learners < 20
+    assert check_database(address, lines) > 50

@@ -11,7 +11,7 @@ from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.desk import LATEST, Desk
 from posse.live.engine import Version
-from posse.live.files import archive
+from posse.live.files import archive, forget_in_model
 from posse.live.ids import check_text
 from posse.live.records import Asked
 from posse.live.status import Status, status_of, versions_of
@@ -52,7 +52,8 @@ class Controls:
     def erase(self, task: str) -> None:
         """Forget a task: its decisions, its rewards, its name, and what was learned of it alone.
 
-        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it.
+        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it. Files that
+        were exported or archived are the caller's.
         """
         desk, engine = self._desk, self._engine
         with self._lock:
@@ -66,7 +67,8 @@ class Controls:
                 desk.acknowledge()
                 desk.snapshot_alone()
             # decisions without a task are left where a process was killed in the middle of this
-            if not desk.journal.erase(task, -1 if number is None else number) and number is None:
+            left = forget_in_model(desk.journal, task)
+            if not desk.journal.erase(task, -1 if number is None else number) and not left and number is None:
                 raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
         desk.acknowledge()
 
