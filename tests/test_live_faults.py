@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from proofs.children import Children, children
-from proofs.live_checks import check_after_death, crash, same_state
+from proofs.live_checks import check_after_death, crash, same_state, statistics_of
 
 from live_world import TASKS, Clock, arms
+from posse import Encoder, FactorPrior, GramStatistics, Model
+from posse.core.account import Account
 from posse.live import Agent, read_status
 from posse.live.journal import JournalError
 from posse.live.sqlite import SqliteJournal
@@ -241,3 +243,50 @@ def test_a_new_file_is_on_the_disk_under_its_name(tmp_path: Path, monkeypatch: p
     (tmp_path / "new").touch()
     sync(tmp_path / "new")
     assert seen == [str(tmp_path / "new"), str(tmp_path)]
+
+
+@pytest.mark.parametrize("stage", ["drop_version", "save_state", "erase", "set_meta"])
+def test_a_task_is_erased_to_the_end_by_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    path, encoder = tmp_path / "agent.db", Encoder(arms=("red", "blue"))
+    x = encoder.encode({}, ["red", "blue"] * 20)
+    statistics = GramStatistics.from_rows(np.repeat(np.arange(4), 10), x, x[:, 1] - x[:, 2], 4)
+    model = Model(
+        estimate=FactorPrior().fit(statistics),
+        statistics=statistics,
+        encoder=encoder,
+        tasks=("one", "two", "secret-shop", "three"),
+        task="shop",
+        reward="sales",
+        arm="arm",
+        account=Account(source="log", rows=40, used=40),
+    )
+    agent = Agent.open(path, model=model, refits="inline", seed=0)
+    for number in range(40):
+        agent.tell(agent.ask(("one", "secret-shop")[number % 2], ["red", "blue"]).id, float(number))
+    agent.publish()
+
+    class KilledError(Exception):
+        """The process ends here."""
+
+    def end(*arguments: object, **named: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as away:
+        away.setattr(SqliteJournal, stage, end)
+        with pytest.raises(KilledError):
+            agent.erase("secret-shop")
+    crash(agent)
+    again = Agent.open(path, refits="inline", seed=0)
+    assert "secret-shop" not in again.tasks()
+    again.erase("secret-shop")
+    with pytest.raises(ValueError, match="one that was seen"):
+        again.erase("secret-shop")
+    assert statistics_of(again).count.tolist() == [10.0 + 20.0, 10.0, 0.0, 10.0]
+    crash(again)
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or b"secret-shop" not in file.read_bytes(), file
+    agent = Agent.open(path, refits="inline", seed=0)
+    same_state(agent, again)
+    agent.close()

@@ -131,19 +131,23 @@ def digest_of(model: Model | None) -> bytes:
     return sha256(to_bytes(model)).digest()
 
 
-def forget_in_model(journal: Journal, task: str) -> bool:
-    """Remove a task's name and rows from the model that an agent began with; return whether it had any."""
-    if isinstance(journal, MemoryJournal):
-        return False
-    lasting = cast("LastingJournal", journal)
-    model = same_model(lasting, None, "")
-    if model is None or task not in model.tasks:
-        return False
-    number = model.tasks.index(task)
-    tasks = (*model.tasks[:number], f"(erased {number})", *model.tasks[number + 1 :])
-    left = replace(model, tasks=tasks, statistics=without(model.statistics, number))
-    lasting.set_meta("model", to_bytes(left))
-    return True
+def in_model(journal: Journal, task: str) -> bool:
+    """Return whether a journal keeps a model that has a task."""
+    model = (
+        None if isinstance(journal, MemoryJournal) else same_model(cast("LastingJournal", journal), None, "")
+    )
+    return model is not None and task in model.tasks
+
+
+def forget_in_model(journal: Journal, task: str) -> None:
+    """Remove a task's name and rows from the model that an agent began with, if it has them."""
+    if in_model(journal, task):
+        lasting = cast("LastingJournal", journal)
+        model: Model = from_bytes(lasting.meta("model") or b"")
+        number = model.tasks.index(task)
+        tasks = (*model.tasks[:number], f"(erased {number})", *model.tasks[number + 1 :])
+        left = replace(model, tasks=tasks, statistics=without(model.statistics, number))
+        lasting.set_meta("model", to_bytes(left))
 
 
 def read_desk(path: str | os.PathLike[str]) -> Desk:

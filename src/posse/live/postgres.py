@@ -322,13 +322,19 @@ class PostgresJournal:
         with plainly():
             return load_state(self._db)
 
-    def erase(self, task: str, number: int) -> int:
-        """Remove all decisions of a task, their rewards and its name; return how many there were."""
+    def knows(self, task: str) -> bool:
+        """Return whether there are decisions of a task."""
+        with plainly():
+            found = self._db.execute("SELECT 1 FROM posse_decisions WHERE task = %s LIMIT 1", (task,))
+            return found.fetchone() is not None
+
+    def erase(self, task: str, number: int) -> None:
+        """Remove all decisions of a task, their rewards and its name."""
         own = "(SELECT id FROM posse_decisions WHERE task = %s)"
         with plainly(), self._db.transaction():
             for table in ("rewards", "shown"):
                 self._db.execute(f"DELETE FROM posse_{table} WHERE id IN {own}", (task,))
-            removed = self._db.execute("DELETE FROM posse_decisions WHERE task = %s", (task,)).rowcount
+            self._db.execute("DELETE FROM posse_decisions WHERE task = %s", (task,))
             rows = self._db.execute(
                 "SELECT turn, kind, data FROM posse_others WHERE kind IN ('joined', 'forbade')"
             )
@@ -337,7 +343,6 @@ class PostgresJournal:
                 if isinstance(event, Joined | Forbade) and event.task == task:
                     _, values = row_of(event._replace(task=f"(erased {number})"), row[0])
                     self._db.execute("UPDATE posse_others SET data = %s WHERE turn = %s", (values[2], row[0]))
-        return int(removed)
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through all events that have had a turn after a number, in order."""
