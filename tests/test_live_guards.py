@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from proofs.live_checks import same_state, statistics_of
+from scipy.stats import kstest
 
 from live_world import TASKS, Clock, Story, arms, assert_same, naive
 from posse import (
@@ -24,7 +25,8 @@ from posse import (
 from posse.live import Agent
 from posse.live.engine import LEAST_QUEUE
 from posse.live.guards import bucket_of
-from posse.live.monitor import SLOTS, lift
+from posse.live.monitor import SLOTS, Monitor, lift
+from posse.live.records import DECIDED, Asked
 
 
 def test_arms_of_batches_and_floors_come_up_as_often_as_is_said() -> None:
@@ -296,3 +298,57 @@ def test_a_control_policy_is_frozen_erased_and_reported_with_the_agent() -> None
 def test_control_policies_that_are_wrong_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Agent(control=0.1, **wrong)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_choices_and_probabilities_are_summed_by_slot_as_a_plain_loop_does(named: bool) -> None:
+    monitor, rng = Monitor(), np.random.default_rng(0)
+    excess, variance = np.zeros(SLOTS), np.zeros((SLOTS, SLOTS))
+    entropy = weight = 0.0
+    known: dict[str, int] = {}
+    for _ in range(300):
+        n_arms = int(rng.integers(1, 80))
+        p = rng.dirichlet(np.full(n_arms, 0.5)) if n_arms > 1 else np.ones(1)
+        p[rng.random(n_arms) < 0.1] *= 0.0
+        p = p / p.sum() if p.sum() else np.full(n_arms, 1 / n_arms)
+        arm, control = int(rng.choice(n_arms, p=p)), bool(rng.random() < 0.2)
+        names = tuple(f"arm {k}" for k in rng.permutation(200)[:n_arms]) if named else None
+        monitor.decided(Asked("1", 0.0, "t", arm, names, p, np.ones(1), None, 0, True, -1, control, DECIDED))
+        slots = []
+        for k in range(n_arms):
+            if names is None:
+                slots.append(k % SLOTS)
+                continue
+            if names[k] not in known and len(known) < SLOTS:
+                known[names[k]] = len(known)
+            slots.append(known.get(names[k], bucket_of(names[k]) % SLOTS))
+        q = np.zeros(SLOTS)
+        for k, slot in enumerate(slots):
+            q[slot] += p[k]
+        excess += np.eye(SLOTS)[slots[arm]] - q
+        variance += np.diag(q) - np.outer(q, q)
+        if not control and n_arms > 1:
+            own = -sum(one * np.log(one) for one in p if one > 0.0) / np.log(n_arms)
+            entropy, weight = entropy + (own - entropy) / 500, weight + (1 - weight) / 500
+    np.testing.assert_allclose(monitor.excess, excess, atol=1e-9)
+    np.testing.assert_allclose(monitor.variance, variance, atol=1e-9)
+    assert monitor.entropy == pytest.approx(entropy / weight)
+
+
+def test_sample_ratios_of_an_agent_are_uniform_and_wrong_propensities_are_noticed() -> None:
+    # 60 agents of 300 decisions: by Kolmogorov and Smirnov, a chance below 0.001 once in 1,000 seeds
+    found, caught = [], 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        agent, wrong = Monitor(), Monitor()
+        for _ in range(300):
+            p = rng.dirichlet(np.ones(5))
+            arm = int(rng.choice(5, p=p))
+            agent.decided(Asked("1", 0.0, "t", arm, None, p, np.ones(1), None, 0, True, -1, False, DECIDED))
+            q = p * np.array([0.2, 1.0, 1.0, 1.0, 1.0])
+            q /= q.sum()
+            wrong.decided(Asked("1", 0.0, "t", arm, None, q, np.ones(1), None, 0, True, -1, False, DECIDED))
+        found.append(agent.ratio_chance)
+        caught += wrong.ratio_chance < 0.001
+    assert kstest(found, "uniform").pvalue > 0.001
+    assert caught >= 58

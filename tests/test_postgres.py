@@ -18,7 +18,7 @@ from proofs.live_checks import same_state, statistics_of
 from typer.testing import CliRunner
 
 from live_world import TASKS, Clock, arms
-from posse import Encoder, FactorPrior, GramStatistics, Model
+from posse import Encoder, FactorPrior, GramStatistics, IndependentUCB, Model
 from posse.cli import app
 from posse.core.account import Account
 from posse.live import Agent, read_status
@@ -338,6 +338,37 @@ def test_an_agent_in_a_database_does_what_one_in_a_file_does(address: str, tmp_p
     same_state(here, there)
     here.close()
     there.close()
+
+
+def test_a_control_policy_decides_in_every_process(address: str) -> None:
+    agent = Agent.open(address, control=1.0, control_policy=IndependentUCB(), refits="inline", seed=0)
+    asker = Asker(address, seed=1, refresh_every=0.0)
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        asker.tell(asker.ask(TASKS[number % 3], arms(rng), id=str(number)).id, float(rng.standard_normal()))
+    learned(agent)
+    agent.publish()
+    offered = arms(rng)
+    for task in (*TASKS, "new"):
+        here, there = agent.ask(task, offered), asker.ask(task, offered)
+        np.testing.assert_array_equal(here.propensities, there.propensities)
+        assert (here.propensities.max(), here.propensities.min()) == (1.0, 0.0)  # without a floor
+    asker.close()
+    drop(agent)
+    again = Agent.open(address, seed=0)
+    same_state(agent, again)
+    again.close()
+
+
+def test_a_journal_of_a_later_posse_is_refused_and_so_is_a_database_that_is_not_there(address: str) -> None:
+    Agent.open(address, refits="never").close()
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute("UPDATE posse_meta SET value = '99' WHERE key = 'format'")
+    for call in (lambda: Agent.open(address), lambda: read_status(address)):
+        with pytest.raises(JournalError, match="of format 1 at most. Got 99: a later posse"):
+            call()
+    with pytest.raises(JournalError, match="must be there"):
+        Agent.open(address.replace("/t", "/nowhere"))
 
 
 def test_killed_askers_and_learners_lose_nothing_that_was_acknowledged(address: str) -> None:
