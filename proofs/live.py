@@ -56,7 +56,7 @@ def delays(policy: Policy, n_seeds: int) -> dict[str, Any]:
         found[name] = {
             "ratio": round(float(np.exp(logs.mean())), 3),
             "+-": round(float(half), 3),
-            "worst seed": round(max(ratios), 3),
+            "worst seed": round(float(max(ratios)), 3),
         }
     return found
 

@@ -365,7 +365,7 @@ def test_a_journal_of_a_later_posse_is_refused_and_so_is_a_database_that_is_not_
     with psycopg.connect(address, autocommit=True) as db:
         db.execute("UPDATE posse_meta SET value = '99' WHERE key = 'format'")
     for call in (lambda: Agent.open(address), lambda: read_status(address)):
-        with pytest.raises(JournalError, match="of format 1 at most. Got 99: a later posse"):
+        with pytest.raises(JournalError, match=r"of format 1 at most\. Got 99: a later posse"):
             call()
     with pytest.raises(JournalError, match="must be there"):
         Agent.open(address.replace("/t", "/nowhere"))
