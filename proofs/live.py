@@ -38,7 +38,7 @@ def play(problem: Any, policy: Policy, delay: int, seed: int) -> float:
             for id, reward in due.pop(number, []):
                 agent.tell(id, reward)
             number += 1
-    return regret / problem.n_tasks
+    return float(regret / problem.n_tasks)
 
 
 def delays(policy: Policy, n_seeds: int) -> dict[str, Any]:

