@@ -326,3 +326,32 @@ def test_old_decisions_are_archived_and_exported_as_a_table(tmp_path: Path) -> N
     again = opened(path, clock)
     same_state(agent, again)
     again.close()
+
+
+def test_a_snapshot_of_events_that_the_journal_has_lost_is_not_gone_on_from(tmp_path: Path) -> None:
+    # a loss of power may take the last events of level "process", and leave a snapshot that has them
+    path, clock = tmp_path / "agent.db", Clock()
+    agent = Agent.open(path, refits="inline", seed=0, clock=clock)
+    for number in range(40):
+        agent.tell(agent.ask(TASKS[number % 3], np.eye(3)[:2], id=str(number)).id, float(number))
+    agent.publish()
+    (before,) = (tmp_path / "agent.db-states").glob("snapshot-*")
+    kept = before.read_bytes()
+    for number in range(40, 60):
+        agent.tell(agent.ask("a", np.eye(3)[:2], id=str(number)).id, float(number))
+    agent.close()
+    with sqlite3.connect(path) as db:
+        (last,) = db.execute("SELECT seq FROM decisions WHERE id = '45'").fetchone()
+        for table in ("decisions", "rewards", "shown", "others"):
+            db.execute(f"DELETE FROM {table} WHERE seq >= ?", (last,))
+    db.close()
+    assert before.read_bytes() == kept
+    again = Agent.open(path, refits="inline", seed=0, clock=clock)
+    assert (again.status().decisions, again.status().rewards) == (45, 45)
+    for number in range(100, 130):  # these get the numbers of events that were lost
+        again.tell(again.ask("b", np.eye(3)[:2], id=str(number)).id, 1.0)
+    crash(again)
+    third = Agent.open(path, refits="inline", seed=0, clock=clock)
+    same_state(again, third)
+    assert third.status().rewards == 75
+    third.close()

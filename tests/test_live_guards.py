@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from proofs.live_checks import same_state, statistics_of
-from scipy.stats import kstest
+from proofs.live_checks import crash, same_state, statistics_of
+from scipy.stats import kstest, t
 
 from live_world import TASKS, Clock, Story, arms, assert_same, naive
 from posse import (
@@ -352,3 +352,89 @@ def test_sample_ratios_of_an_agent_are_uniform_and_wrong_propensities_are_notice
         caught += wrong.ratio_chance < 0.001
     assert kstest(found, "uniform").pvalue > 0.001
     assert caught >= 58
+
+
+def test_batches_heed_forbidden_arms_control_groups_and_the_end_of_waiting(tmp_path: Path) -> None:
+    path, clock = tmp_path / "agent.db", Clock()
+
+    def opened() -> Agent:
+        return Agent.open(
+            path,
+            SharedThompson(),
+            control=0.4,
+            control_arm=2,
+            reward_wait=5.0,
+            refits="never",
+            seed=1,
+            clock=clock,
+        )
+
+    agent, rng = opened(), np.random.default_rng(0)
+    names = [f"shop {number}" for number in range(40)]
+    agent.forbid(names[0], [0, 1])
+    whole = Agent(
+        SharedThompson(), control=0.4, control_arm=2, reward_wait=5.0, refits="never", seed=1, clock=clock
+    )
+    whole.forbid(names[0], [0, 1])
+    expired = 0
+    for _ in range(3):
+        offered = rng.standard_normal((40, 4, 3))
+        made, same = agent.ask_many(names, offered), whole.ask_many(names, offered)
+        for name, decision, other in zip(names, made, same, strict=True):
+            if bucket_of(name) < round(0.4 * 1024):
+                assert (decision.arm, decision.propensity) == (2, 1.0)
+            else:
+                assert 0.0 < decision.propensity < 1.0
+            assert decision.arm == other.arm  # random numbers do not depend on how often it was opened
+        assert made[0].propensities[:2].tolist() == [0.0, 0.0]
+        assert agent._engine.counts["expired"] == expired
+        crash(agent)
+        agent = opened()
+        clock.now += 6.0
+        agent.ask_many(names[:1], offered[:1])
+        whole.ask_many(names[:1], offered[:1])
+        expired += 40
+        assert agent._engine.counts["expired"] == expired
+        clock.now += 6.0
+        expired += 1
+    crash(agent)
+
+
+def test_a_reward_at_the_last_moment_counts_and_the_next_one_is_late() -> None:
+    clock = Clock()
+    agent = Agent(reward_wait=10.0, refits="never", seed=0, clock=clock)
+    first, second = agent.ask("a", np.eye(2)), agent.ask("a", np.eye(2))
+    agent.tell(first.id, 1.0, at=clock.now + 10.0)
+    agent.tell(second.id, 1.0, at=np.nextafter(clock.now + 10.0, np.inf))
+    status = agent.status()
+    assert (status.rewards, status.late, status.pending) == (1, 1, 1)
+
+
+def test_the_lift_is_that_of_a_few_units_worked_out_by_hand() -> None:
+    counts, totals = np.zeros((2, 10)), np.zeros((2, 10))
+    counts[0, :3], totals[0, :3] = [2, 1, 1], [4.0, 3.0, 1.0]  # mean 2, residuals 0, 1, -1
+    counts[1, 3:5], totals[1, 3:5] = [1, 3], [2.0, 2.0]  # mean 1, residuals 1, -1
+    found = lift(counts, totals)
+    assert found is not None
+    variances = [3 / 2 * 2 / 16, 2 / 1 * 2 / 16]
+    freedom = sum(variances) ** 2 / (variances[0] ** 2 / 2 + variances[1] ** 2 / 1)
+    half = t.ppf(0.975, freedom) * np.sqrt(sum(variances))
+    assert found == pytest.approx((1.0, 1.0 - half, 1.0 + half))
+    assert lift(counts[:, :4], totals[:, :4]) is None  # one unit alone says nothing of how units differ
+
+
+def test_alarms_are_raised_by_what_they_are_about_and_by_nothing_less() -> None:
+    clock = Clock()
+    agent = Agent(Random(), refits="never", seed=0, clock=clock)
+    for _ in range(200):
+        agent.ask("a", np.eye(4))
+    clock.now -= 0.5
+    agent.ask("a", np.eye(4))
+    assert agent.status().alarms == ()
+    assert agent._desk.backwards == 0.5
+    clock.now += 0.4
+    agent.ask("a", np.eye(4))
+    assert agent._desk.backwards == 0.5  # the most that it ever was
+    agent._engine.monitor.excess += [60.0, -60.0, *np.zeros(SLOTS - 2)]
+    (alarm,) = agent.status().alarms
+    assert alarm.startswith("sample ratio: choices do not agree with their probabilities")
