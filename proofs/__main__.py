@@ -25,6 +25,7 @@ from proofs import (
 
 PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
+    "default-contenders": default_policy.prove_again,
     "default-policy": default_policy.prove,
     "diagnose": diagnose.prove,
     "kills": kills.prove,

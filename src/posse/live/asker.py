@@ -13,6 +13,7 @@ from posse.live.desk import check_played, check_reward, check_time
 from posse.live.engine import EngineState
 from posse.live.events import Told
 from posse.live.guards import Guard
+from posse.live.holdback import Holdback
 from posse.live.ids import Ids, check_text
 from posse.live.journal import JournalError
 from posse.live.offers import Offers
@@ -22,7 +23,7 @@ from posse.live.records import DECIDED, Asked, Decision, Reward
 from posse.live.rows import row_of
 from posse.live.settings import Settings
 from posse.live.sqlite import LEVELS
-from posse.live.starts import UNUSED, new_learner
+from posse.live.starts import new_learner, numbers_of
 from posse.numerics.checks import check_choice, check_integer, check_number
 
 
@@ -85,6 +86,8 @@ class Asker:
             raise JournalError("the database must have an agent that `Agent.open` has made. Got none.")
         settings: Settings = from_bytes(stored)
         self._settings, self._guard, self._offers = settings, Guard(settings), Offers(settings.encoder)
+        policy = settings.control_policy
+        self._holdback = None if policy is None else Holdback(policy, self._rng)
         self._refresh()
 
     @property
@@ -111,12 +114,10 @@ class Asker:
         self._forbidden = {task: frozenset(arms) for task, arms in state.forbidden.items()}
         if state.learner is not None:
             self._learner = Learner.restore(state.learner, seed=self._rng)
-            self._dim, gone = self._learner.dim, set(self._learner.retired.tolist())
-            self._numbers = {
-                name: number
-                for number, name in enumerate(self._learner.names or ())
-                if number not in gone and not name.startswith(UNUSED)
-            }
+            self._dim = self._learner.dim
+            self._numbers, _ = numbers_of(self._learner)
+        if self._holdback is not None:
+            self._holdback.resume(state.control, state.frozen)
 
     def _number_of(self, task: str, dim: int) -> tuple[Learner, int]:
         """Return the learner and a task's number; one that was not published yet is new here, too."""
@@ -128,6 +129,8 @@ class Asker:
         number = self._numbers.get(task)
         if number is None:
             number = self._numbers[task] = int(self._learner.add([task])[0])
+            if self._holdback is not None:
+                self._holdback.join(task, dim)
         return self._learner, number
 
     def ask(
@@ -162,7 +165,8 @@ class Asker:
         whole = task if unit is None else check_text("`unit` of ask", unit)
         offer = self._offers.read(arms, context, self._dim)
         learner, number = self._number_of(task, offer.features.shape[1])
-        chosen = self._guard.choose(learner, number, offer, whole, self._forbidden.get(task), self._rng)
+        forbidden = self._forbidden.get(task)
+        chosen = self._guard.choose(learner, self._holdback, task, number, offer, whole, forbidden, self._rng)
         named = self._ids.next(now) if id is None else str(id)
         asked = self._guard.record(named, now, task, offer, chosen, self.version, shown)
         table, values = row_of(asked, 0)
