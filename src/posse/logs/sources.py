@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from posse.core.archive import in_a_line
 from posse.core.extras import extra
+from posse.logs.dsjson import read_dsjson
 from posse.numerics.checks import check_choice
 
 with extra("logs"):
@@ -19,7 +20,15 @@ with extra("logs"):
 
 # Rows of a batch, such that a batch of features fits the processor's cache.
 BATCH = 32_768
-ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".csv.gz": "csv"}
+ENDINGS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".dsjson": "dsjson",
+    ".dsjson.gz": "dsjson",
+}
 QUERIES = ("select ", "from ", "with ")
 
 
@@ -89,7 +98,7 @@ def open_source(source: Any) -> Source:
     Parameters
     ----------
     source
-        A Parquet or CSV file, a pattern such as "logs/*.parquet", a folder of such files, a list of them; a
+        A Parquet, CSV or dsjson file, a pattern such as "logs/*.parquet", a folder or list of such files; a
         frame of pandas or polars, an Arrow table, anything else with `__arrow_c_stream__`; a DuckDB relation;
         or a SQL query about files, as "select * from 'log.parquet' where year = 2026".
     """
@@ -180,7 +189,7 @@ def _found(text: str) -> list[str]:
         files = sorted(str(file) for file in path.rglob("*") if _kind(file.name) is not None)
         if not files:
             raise ValueError(
-                f"a folder of logs must hold Parquet or CSV files. Got {text!r}, which has none."
+                f"a folder of logs must hold Parquet, CSV or dsjson files. Got {text!r}, which has none."
             )
         return files
     if path.exists():
@@ -200,7 +209,7 @@ def _found(text: str) -> list[str]:
 
 
 def _kind(name: str) -> str | None:
-    """Return what a file is by its name: "parquet", "csv", or None."""
+    """Return what a file is by its name: "parquet", "csv", "dsjson", or None."""
     return next((kind for ending, kind in ENDINGS.items() if name.lower().endswith(ending)), None)
 
 
@@ -208,8 +217,11 @@ def _files(files: list[str], name: str) -> Source:
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1 or None in kinds:
         raise ValueError(
-            f"logs must be Parquet (.parquet, .pq) or CSV files (.csv, .tsv), of one kind. Got {name!r}."
+            "logs must be Parquet (.parquet, .pq), CSV (.csv, .tsv) or dsjson files (.dsjson), of one kind. "
+            f"Got {name!r}."
         )
+    if kinds == {"dsjson"}:
+        return replace(_frame(read_dsjson(files)), name=repr(name))
     typed = kinds == {"parquet"}
     connection = _connect()
     try:
