@@ -373,19 +373,17 @@ def test_the_curve_falls_and_sharing_needs_fewer_rows() -> None:
 
 
 def test_newcomers_have_no_part_in_the_prior_that_predicts_them() -> None:
-    """Rows of a new task change nothing before it has any: with two tasks, each is predicted by the other."""
-    rows = Rows(n_tasks=2, n_rows=80)
-    noise = Noise(variances=np.ones(2), realised=np.zeros(2))
+    """Rows of a new task change nothing before it has any: each of three tasks is predicted by the others."""
+    rows = Rows(n_tasks=3, n_rows=120)
+    noise = Noise(variances=np.ones(3), realised=np.zeros(3))
     parts = rows.statistics()
     found = newcomers(parts, 0, noise)[0]
     assert found.rows == 0
     expected = []
     everything = total(parts)
-    for task, other in ((0, 1), (1, 0)):
-        theirs = everything.take([other])
-        level = usual_level(theirs, 0)
-        theta = FactorPrior().fit(counted_from(theirs, level, 0)).prior.mean.copy()
-        theta[0] += level
+    for task in range(3):
+        others = everything.take([other for other in range(3) if other != task])
+        theta = FactorPrior(mean="level").fit(others).prior.mean
         own = everything.take([task])
         expected.append(float(squared_errors(own, theta[None])[0] / own.count[0]))
     assert found.shared == pytest.approx(1.0 + np.mean(expected), rel=1e-6)

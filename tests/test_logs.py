@@ -225,11 +225,11 @@ def test_texts_that_should_be_numbers(tmp_path: Path) -> None:
     assert findings(found)["price", "missing values"] == (4, 8)
     assert found.features == ("(constant)", "price", "price missing", "zip")
     named = summarise(tmp_path / "log.csv", task="shop", reward="reward", encoder=Recipe(categories=("zip",)))
-    assert named.features[3:] == ("zip=1", "zip=2", "zip=3")
+    assert named.features[3:] == ("zip=0", "zip=1", "zip=2", "zip=3")
     # in a Parquet file text is text, unless there are many different numbers in it
     frame = pd.read_csv(tmp_path / "log.csv", dtype=str, keep_default_na=False).astype({"reward": float})
     typed = summarise(frame, task="shop", reward="reward")
-    assert typed.features == ("(constant)", "price", "price missing", "zip=1", "zip=2", "zip=3")
+    assert typed.features == ("(constant)", "price", "price missing", "zip=0", "zip=1", "zip=2", "zip=3")
     assert ("price", "texts that are numbers") in findings(typed)
 
 
@@ -254,7 +254,7 @@ def test_levels_may_be_called_as_gaps_of_numbers_are(tmp_path: Path) -> None:
     lines = ["shop,offer,reward", *(f"a,{('none', 'ham', '-')[n % 3]},{n}" for n in range(90)), "a,,1"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     found = summarise(tmp_path / "log.csv", task="shop", reward="reward")
-    assert found.features == ("(constant)", "offer=ham", "offer=none")
+    assert found.features == ("(constant)", "offer=-", "offer=ham", "offer=none")
     assert found.statistics.gram[0, 1:, 0].tolist() == [30, 30]
     assert findings(found) == {("offer", "missing values"): (1, 91)}
 

@@ -239,7 +239,7 @@ class Scan:
                 self._note(item.name, "missing values", self._done("a level of its own", column), gaps)
                 if not column.other:
                     new = raw == len(column.levels)
-                    self._note(item.name, "values of unknown levels", "taken for the usual case", new)
+                    self._note(item.name, "values of unknown levels", column.fallback, new)
             else:
                 raw = found[item.name] = columns[name].to_numpy(zero_copy_only=False)
                 gaps = ~(np.abs(raw) <= LARGEST)
@@ -254,7 +254,7 @@ class Scan:
         if self.missing != "impute":
             return "rows dropped"
         if isinstance(column, CategoryColumn):
-            return filled if column.missing else "taken for the usual case"
+            return filled if column.missing else column.fallback
         return f"{filled}, and a feature says so" if column.missing else filled
 
     def _tasks(self, coded: Any, codes: IntArray) -> IntArray:
