@@ -30,7 +30,8 @@ class Predictions:
     Columns are those of the table and three more: `prediction`, the expected reward; `deviation`, how
     uncertain that expectation is, not the noise of a single reward; `known_task`, whether the model has seen
     the row's task. Unseen tasks are predicted from what is known of new ones, features that are missing are
-    filled as they were in the log, and a row without a known arm has no prediction.
+    filled as they were in the log, and a row without a known arm has no prediction. Times with a zone are the
+    same moments in the zone of this machine, as DuckDB gives them.
 
     Parameters
     ----------

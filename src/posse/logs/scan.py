@@ -139,6 +139,9 @@ class Scan:
             if n_rejected:
                 self.n_rows += n_rejected
                 self.ledger.found["(file)", "lines that are no rows", "dropped"] = n_rejected, first
+            if piece.unended:
+                unended = "last lines without an end, as of a file that was cut off"
+                self.ledger.found["(file)", unended, "kept"] = piece.unended, self.n_rows
         sums.grow(len(self.numbers) * self.n_parts * width)
         return Scanned(
             sums.statistics(), list(self.numbers), self.n_rows, self.n_used, self.ledger.findings()
