@@ -198,25 +198,17 @@ class Asker:
         check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
         if ids is not None and len({check_text("`ids` of ask_many", id) for id in ids}) < n_rows:
             raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
+        none = [None] * n_rows
+        rows = list(zip(tasks, arms, contexts or none, ids or none, strict=True))
         with self._lock:
             if time.monotonic() - self._looked >= self._every:
                 self._refresh()
-            found: list[Asked | None] = [None if ids is None else self._outbox.own(id) for id in ids or tasks]
-            made = {
-                row: self._decide(
-                    tasks[row],
-                    arms[row],
-                    None if contexts is None else contexts[row],
-                    None if ids is None else ids[row],
-                    None,
-                    True,
-                )
-                for row, known in enumerate(found)
-                if known is None
-            }
-            for row, asked in zip(made, self._sent(list(made.values())), strict=True):
-                found[row] = asked
-            return [asked.decision for asked in found if asked is not None]
+            known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
+            made = [
+                self._decide(*row, None, True) for row, one in zip(rows, known, strict=True) if one is None
+            ]
+            sent = iter(self._sent(made))
+            return [(one or next(sent)).decision for one in known]
 
     def _decide(
         self,

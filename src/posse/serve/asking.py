@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -33,10 +32,8 @@ class AskingStore(DatabaseStore):
     So nobody waits for a database that is away to be known.
     """
 
-    def __init__(
-        self, address: str, durability: str = "process", *, clock: Callable[[], float] = time.time
-    ) -> None:
-        super().__init__(address, durability, clock=clock)
+    def __init__(self, address: str, durability: str = "process") -> None:
+        super().__init__(address, durability)
         self._tokens = super().tokens()
 
     def read_tokens(self) -> None:
@@ -58,7 +55,7 @@ class AskingStore(DatabaseStore):
             partial(self.account, space.name, version),
             order,
             self._durability,
-            self._clock,
+            self.clock,
         )
 
 
@@ -128,11 +125,14 @@ class Listener:
         service, all_at = self._service, -ALL_FOR
         while not self._stop.is_set():
             if time.monotonic() - all_at >= ALL_FOR:
+                service.store.read_clock()
                 self._hear(db, SPACES, "")
                 all_at = time.monotonic()
             service.store.read_tokens()
-            for notify in db.notifies(timeout=TOKENS_FOR, stop_after=1):
-                self._hear(db, notify.channel, notify.payload)
+            # all of them first: the connection is not free while it is asked for more
+            said = {(one.channel, one.payload) for one in db.notifies(timeout=TOKENS_FOR, stop_after=1)}
+            for channel, schema in sorted(said):
+                self._hear(db, channel, schema)
 
     def _hear(self, db: psycopg.Connection[Any], channel: str, schema: str) -> None:
         """Take in what was said: that there is a new state in a schema, or that spaces have changed."""

@@ -1,7 +1,7 @@
 """A process of a service on PostgreSQL: one that answers requests, or one that learns.
 
-It is started as `python -m posse.serve.child`, reads what it is in a line of JSON, and ends when its input
-does, so that it does not outlive the process that has started it.
+It is started as `python -m posse.serve.child KIND`, reads what it is in a line of JSON, and ends when its
+input does, so that it does not outlive the process that has started it.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def be(part: Part) -> None:
         stop = threading.Event()
         for kind in (signal.SIGINT, signal.SIGTERM):
             signal.signal(kind, lambda *_: stop.set())
+        warm_up()
         learn(part.address, part.durability, stop)
         return
     store = waited_for(lambda: AskingStore(part.address, part.durability))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from posse.live.journal import JournalError
 from posse.live.packing import from_bytes, to_bytes
 from posse.live.status import Status, status_of
 from posse.serve.agents import SpaceAgent
+from posse.serve.clock import DatabaseClock
 from posse.serve.roles import Token
 from posse.serve.spaces import Space, UnknownError, agent_options, policy_of
 
@@ -80,25 +81,22 @@ class DatabaseStore:
     durability : "process" or "power"
     making : bool
         Whether the tables are made, if they are not there.
-    clock : callable
-        Returns seconds since 1970.
+
+    Attributes
+    ----------
+    clock : DatabaseClock
+        Which all agents have.
     """
 
-    def __init__(
-        self,
-        address: str,
-        durability: str = "process",
-        *,
-        making: bool = False,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.address, self._durability, self._clock = address, durability, clock
+    def __init__(self, address: str, durability: str = "process", *, making: bool = False) -> None:
+        self.address, self._durability, self.clock = address, durability, DatabaseClock()
         self._lock = threading.RLock()
         with self._plainly():
             self._db = connect(in_schema(address, SCHEMA))
         try:
             with self._plainly():
                 self._check(making)
+            self.read_clock()
         except BaseException:
             self._db.close()
             raise
@@ -135,6 +133,12 @@ class DatabaseStore:
                 self._db = connect(in_schema(self.address, SCHEMA))
             return self._db.execute(statement, values)
 
+    def read_clock(self) -> None:
+        """Put the clock right."""
+        row = self._execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        if row is not None:
+            self.clock.put_right(row[0])
+
     def journal(self, name: str, version: int) -> str:
         """Return where the journal of a version of a space is."""
         return in_schema(self.address, schema_of(name, version))
@@ -165,7 +169,7 @@ class DatabaseStore:
             policy_of(space.policy),
             model=model,
             durability=self._durability,
-            clock=self._clock,
+            clock=self.clock,
             **agent_options(space),
         )
 

@@ -22,6 +22,8 @@ with extra("serve"):
 
 # Seconds after which a process that has ended is started again: these, doubled as often as it ended soon.
 FIRST_PAUSE, MOST_PAUSE, SOON = 0.05, 5.0, 5.0
+# One process learns, and another has all loaded that it takes, and waits for its end.
+LEARNERS = 2
 # Seconds between two looks at all processes.
 LOOK = 0.05
 
@@ -44,7 +46,7 @@ class Member:
         paths = os.pathsep.join(filter(None, sys.path))
         self._began = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "posse.serve.child"],
+            [sys.executable, "-m", "posse.serve.child", self.part.kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[self.part.listening] if self.part.kind == "asks" else [],
@@ -99,7 +101,7 @@ def keep(part: Part, workers: int, ready: Callable[[], None]) -> None:
     part : Part
         Of those that ask.
     workers : int
-        How many of these there are; another one learns.
+        How many of these there are; another process learns, and one more is ready to.
     ready : callable
         Called when requests are answered.
     """
@@ -108,9 +110,9 @@ def keep(part: Part, workers: int, ready: Callable[[], None]) -> None:
         signal.signal(kind, lambda *_: stop.set())
     members: list[Member] = []
     try:
-        members += [Member(replace(part, kind="learns"))]
+        members += [Member(replace(part, kind="learns")) for _ in range(LEARNERS)]
         members += [Member(part) for _ in range(workers)]
-        if not all(member.ready() for member in members[1:]):
+        if not all(member.ready() for member in members[LEARNERS:]):
             if stop.is_set():
                 return
             raise PosseError("the processes of a service must come up. Got one that has ended.")

@@ -73,6 +73,7 @@ class Learning:
         while not stop.is_set():
             busy = self._carry_out() + self._learn()
             if time.monotonic() - accounts_at >= ACCOUNTS:
+                self._store.read_clock()
                 self._give_accounts()
                 accounts_at = time.monotonic()
             if not busy:
@@ -110,7 +111,7 @@ class Learning:
         for key, agent in self._service.agents().items():
             self._store.save_account(*key, Account(statuses[key], agent.versions()))
         spaces = self._service.summary()["spaces"]
-        now = time.time()
+        now = self._store.clock()
         due = [window for window in WINDOWS if now - self._noted[window.step] >= window.step]
         if due and spaces:
             window = due[-1]
