@@ -21,6 +21,7 @@ from proofs import (
     processes,
     promise,
     propensities,
+    soak,
     two_speeds,
 )
 
@@ -36,6 +37,7 @@ PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "processes": processes.prove,
     "promise": promise.prove,
     "propensities": propensities.prove,
+    "soak": soak.prove,
     "two-speeds": two_speeds.prove,
 }
 RESULTS = Path(__file__).parent / "results"
