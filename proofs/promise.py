@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,7 @@ RULES: Mapping[str, tuple[Policy, Policy]] = {
     "ucb": (SharedUCB(), IndependentUCB()),
 }
 EARLY, LATE, LATE_FIXED = 300, 3000, 5000
+BATCH, LEAST_SEEDS = 4, 8
 UNRELATED = {"structure": "unrelated"}
 NOISE, UNITS = {"quietest": 0.2, "loudest": 5.0}, {"smallest": 0.1, "largest": 10.0}
 NEWCOMERS, ONE_LONG = {"share": 0.8, "join": 500, "waves": 4}, {"share": 0.97, "join": 1500}
@@ -139,11 +141,11 @@ def true_prior_ratios(case: str, seed: int) -> Array:
     return np.array(found)
 
 
-def true_priors(n_seeds: int = 24) -> dict[str, Any]:
+def true_priors(n_seeds: int = 12) -> dict[str, Any]:
     """Return what the true prior would bring in cases with a level: ratios with half-widths of 95 %."""
     found = {}
     for case in TRUE_PRIORS:
-        logs = np.array(Parallel(n_jobs=2)(delayed(true_prior_ratios)(case, seed) for seed in range(n_seeds)))
+        logs = np.array(_play(true_prior_ratios, case, range(n_seeds)))
         half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(n_seeds)
         ratio = np.exp(logs.mean(axis=0))
         found[f"the true prior, {case}"] = {
@@ -160,22 +162,27 @@ def true_priors(n_seeds: int = 24) -> dict[str, Any]:
 def prove(most_seeds: int = 48, close: float = 0.01, seconds: float = 3600.0) -> dict[str, Any]:
     """Return ratios of all cases, each with seeds until half-widths are close, or there are too many.
 
-    Seeds come in dozens, to all cases that need them, until the time is over.
+    Seeds come in fours, to all cases that need them, until the time is over: eight at the least.
     """
     logs: dict[str, list[Array]] = {case: [] for case in CASES}
     clock = time.perf_counter()
-    for first in range(0, most_seeds, 12):
+    for first in range(0, most_seeds, BATCH):
         for case, known in logs.items():
-            if known and _half_width(np.array(known)) <= close:
+            if len(known) >= LEAST_SEEDS and _half_width(np.array(known)) <= close:
                 continue
-            if time.perf_counter() - clock > seconds:
+            if first >= LEAST_SEEDS and time.perf_counter() - clock > seconds:
                 break
-            seeds = range(first, first + 12)
-            known += Parallel(n_jobs=2)(delayed(log_ratios)(case, seed) for seed in seeds)
-    played = {
-        case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items() if known
+            known += _play(log_ratios, case, range(first, first + BATCH))
+    return {
+        **{case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items()},
+        **true_priors(),
     }
-    return {**played, **true_priors()}
+
+
+def _play(ratios: Callable[[str, int], Array], case: str, seeds: range) -> list[Array]:
+    """Return what a function makes of a case and each of some seeds, in as many processes as JOBS says."""
+    jobs = int(os.environ.get("JOBS", "2"))
+    return list(Parallel(n_jobs=jobs)(delayed(ratios)(case, seed) for seed in seeds))
 
 
 def _half_width(logs: Array) -> float:
