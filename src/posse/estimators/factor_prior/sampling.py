@@ -36,8 +36,8 @@ MOST_WORK, FEWEST = 4e8, 24
 # Turns before the first that counts, as a share of those that do.
 WARMING = 0.25
 # So many variances outside of F are drawn from at once, around the last one, this far apart on average on a
-# logarithmic scale.
-N_OUTSIDE, OUTSIDE_STEP = 8, 0.5
+# logarithmic scale. The first are around the likeliest one, or this share of the strength of F if it is less.
+N_OUTSIDE, OUTSIDE_STEP, LEAST_TRIED = 8, 0.5, 0.01
 # Where there are shared directions, nothing lies outside of F with this probability before the data.
 NOTHING_OUTSIDE = 0.25
 # Where the likeliest prior has no direction, so many are averaged over. Where it has some there is one more,
@@ -163,7 +163,8 @@ class _Sampler:
             self.expected[model.rank :] *= FURTHER
         self.strengths, self.rates = self.expected.copy(), self.expected.copy()
         self.hard, self.heavy = np.isinf(model.log_ratio), model.heavy
-        self.outside = self.tried = noise * float(np.exp(model.log_ratio))
+        self.outside = noise * float(np.exp(model.log_ratio))
+        self.tried = max(self.outside, LEAST_TRIED * self.strength)
         self.nothing = float(logit(NOTHING_OUTSIDE if model.rank else 0.0))
         self.degrees = model.degrees
         self.scales, self.noises = np.exp(model.log_scales[order]), noise * noises
