@@ -123,7 +123,7 @@ def seated(
                 sentences.append(f"{study.names[0]} is left out of {scenario.name}: {error}")
             else:
                 fit.append(study)
-        playing.update(name for study in fit for name in study.names)
+        playing.update(name for study in (scenario.experiment, *fit) for name in study.names)
         joined.append(replace(with_all, newcomers=tuple(fit)))
     for name, error in faults.items():
         if name not in playing:

@@ -44,6 +44,7 @@ def _scenario(
         cells=(cell,),
         policies=policies,
         horizon=horizon,
+        path="contexts",  # whoever joins, or plays a stream by itself, meets the rounds that all others meet
     )
     return Scenario(name=name, group=group, title=title, reason=reason, experiment=experiment, kind=kind)
 

@@ -26,7 +26,7 @@ DARK = 2.2
 
 
 def draw_heat(chart: HeatMap) -> Figure:
-    """Draw ratios as colours, with their numbers: the least of each row is bold."""
+    """Draw ratios as colours, with their numbers: 1, the best, is bold."""
     gaps = sum(one != other for one, other in pairwise(group for group, _ in chart.rows))
     height = TOP + HEIGHT * (len(chart.rows) + 0.9 * (gaps + 1))
     figure = Figure(figsize=(LEFT + WIDTH * len(chart.columns), height), layout="constrained")
@@ -35,7 +35,6 @@ def draw_heat(chart: HeatMap) -> Figure:
     across, down = _places(chart.columns, 0.35), _places(chart.rows, 0.9)
     norm = LogNorm(1.0, DARKEST, clip=True)
     for row, y in zip(chart.values, down, strict=True):
-        known = [value for value in row if value is not None]
         for value, x in zip(row, across, strict=True):
             colour = NOTHING if value is None else COLOURS(norm(value))
             axes.fill([x, x + 1, x + 1, x], [y, y, y + 1, y + 1], color=colour, linewidth=0)
@@ -48,7 +47,7 @@ def draw_heat(chart: HeatMap) -> Figure:
                     va="center",
                     fontsize=7,
                     color="white" if value > DARK else "#222222",
-                    fontweight="bold" if value == min(known) else "normal",
+                    fontweight="bold" if value == 1.0 else "normal",
                 )
     _name(axes, chart, across, down)
     return figure
