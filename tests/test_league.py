@@ -115,6 +115,8 @@ def test_the_interval_of_a_ratio_of_means_covers_it() -> None:
         one, other = common * rng.gamma(50.0, 0.03, 12), common * rng.gamma(50.0, 0.02, 12)
         ratio, low, high = ratio_of_means(one, other)
         assert ratio == pytest.approx(one.mean() / other.mean())
+        assert low is not None
+        assert high is not None
         missed += not low <= 1.5 <= high
     assert 0.035 <= missed / 2000 <= 0.075
     assert ratio_of_means(np.array([1.0]), np.array([2.0])) == (0.5, None, None)

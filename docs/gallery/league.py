@@ -65,15 +65,17 @@ class League:
     results: Path = FOLDER / "results"
 
     def store(self, out: Path) -> None:
-        """Keep the last rounds of all scenarios in a folder of `posse compare`, and what made them."""
+        """Keep the last rounds of the scenarios in a folder of `posse compare`, and what made them."""
         parts, made = [], {}
         for name, scenario in SCENARIOS.items():
             path = out / scenario.experiment.name
             if not (path / "results.parquet").exists():
-                raise SystemExit(f"{out} holds no results of `posse compare {name}`.")
+                continue
             final = final_rounds(pl.read_parquet(path / "results.parquet")).select(KEPT)
             parts.append(final.select(pl.lit(name).alias("scenario"), pl.all()))
             made = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        if not parts:
+            raise SystemExit(f"{out} holds no results of `posse compare`.")
         table = pl.concat(parts).with_columns(pl.col("seconds").cast(pl.Float32))
         self.results.mkdir(exist_ok=True)
         table.write_parquet(self.results / "league.parquet", compression="zstd", compression_level=19)
@@ -133,7 +135,7 @@ def sharing_page(data: pl.DataFrame) -> str:
         "| scenario | " + " | ".join(f"`{name}`" for name in QUOTED) + " |",
         "|---" * (len(QUOTED) + 1) + "|",
     ]
-    for name in QUOTED_ROWS:
+    for name in filter(set(data["scenario"]).__contains__, QUOTED_ROWS):
         rows = [found.get((name, policy)) for policy in QUOTED]
         cells = [_cell(row) for row in rows]
         numbers.append(f"| `{name}`, {SCENARIOS[name].title} | " + " | ".join(cells) + " |")

@@ -118,9 +118,9 @@ def seated(
         for study in with_all.newcomers:
             try:
                 study.check(study.cells[0])
-            except (ValueError, PosseError) as error:
-                faults.setdefault(study.names[0], error)
-                sentences.append(f"{study.names[0]} is left out of {scenario.name}: {error}")
+            except (ValueError, PosseError) as fault:
+                faults.setdefault(study.names[0], fault)
+                sentences.append(f"{study.names[0]} is left out of {scenario.name}: {fault}")
             else:
                 fit.append(study)
         playing.update(name for study in (scenario.experiment, *fit) for name in study.names)

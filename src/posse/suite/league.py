@@ -186,10 +186,10 @@ def _standing(policy: str, rank: float, worst: float | None, rows: pl.DataFrame)
         policy,
         rank,
         worst,
-        near=float((ratios["to_best"] <= NEAR).mean() or 0.0),
+        near=sum(ratio <= NEAR for ratio in ratios["to_best"]) / max(1, ratios.height),
         largest=ratios["to_best"][0] if ratios.height else float("nan"),
         where=ratios["scenario"][0] if ratios.height else "",
-        seconds=float(rows["seconds"].mean() or 0.0),
+        seconds=sum(rows["seconds"]) / rows.height,
     )
 
 

@@ -21,7 +21,7 @@ HORIZON = 10_000
 # Where tasks are uneven: short enough that what is learned from others still matters.
 UNEVEN_HORIZON = 3000
 # d, k and T of the paper's first two figures, beside those of the scenarios of low rank.
-PAPER_CELLS = tuple(cell for cell in product((20, 30), (2, 3, 5), (20, 50)) if cell != (20, 2, 50))
+PAPER_CELLS = (*product((20, 30), (2, 3, 5), (20,)), (20, 3, 50), (20, 5, 50), (30, 3, 50))
 # Of each task of a stream, and how many tasks there are.
 STREAM_HORIZON, STREAM_TASKS = 1000, 300
 
@@ -57,10 +57,8 @@ def _gaussian(name: str, title: str, reason: str, *, group: str, **cell: Any) ->
 def _hard(
     name: str, title: str, reason: str, *, policies: tuple[str, ...] = AND_ORACLES, **cell: Any
 ) -> Scenario:
-    sizes = {"dim": 20, "rank": 2, "n_tasks": 50}
-    return _scenario(
-        name, title, reason, group="contexts and time", problem=name, policies=policies, **sizes, **cell
-    )
+    sizes = {"dim": 20, "rank": 2, "n_tasks": 50, **cell}
+    return _scenario(name, title, reason, group="contexts and time", problem=name, policies=policies, **sizes)
 
 
 def _uneven(name: str, title: str, reason: str, *, problem: str = "", **cell: Any) -> Scenario:

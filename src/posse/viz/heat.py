@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-import numpy as np
-
 from posse.core.extras import extra
 from posse.viz.chart import HeatMap
 
@@ -88,7 +86,7 @@ def _name(axes: Axes, chart: HeatMap, across: Sequence[float], down: Sequence[fl
         places = [x for _, x in columns]
         bottom = down[-1] + 1.3
         axes.plot([places[0] + 0.08, places[-1] + 0.92], [bottom, bottom], color="#555555", linewidth=1)
-        axes.text(np.mean(places) + 0.5, bottom + 0.25, group, ha="center", va="top", fontsize=7.5)
+        axes.text(sum(places) / len(places) + 0.5, bottom + 0.25, group, ha="center", va="top", fontsize=7.5)
     axes.set_xlim(-0.1, across[-1] + 1.1)
     axes.set_ylim(down[-1] + 2.6, down[0] - 1.2)
     axes.set_axis_off()
