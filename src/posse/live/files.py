@@ -164,7 +164,7 @@ def read_desk(path: str | os.PathLike[str]) -> Desk:
         raise
 
 
-def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
+def export(path: str | os.PathLike[str], out: str | os.PathLike[str], *, every_arm: bool = False) -> int:
     """Write all decisions of a journal to a Parquet file, and return how many there are.
 
     Parameters
@@ -175,10 +175,14 @@ def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
     out : path
         Of the new file: a row for each decision, with its task, arm, propensities, features and the reward
         that it counts with, which is missing where there is none.
+    every_arm : bool
+        Whether to write a row for every arm on offer, as evaluating other policies needs. The journal has
+        what it takes if the agent was opened with `features="all"`.
     """
     desk = read_desk(path)
     try:
-        return write_log(_settled(desk, math.inf, desk.engine.waiting), desk.settings, out)
+        settled = _settled(desk, math.inf, desk.engine.waiting)
+        return write_log(settled, desk.settings, out, every_arm=every_arm)
     finally:
         desk.journal.close()
 
