@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from posse.core.extras import extra
 from posse.core.model import Model
@@ -17,8 +17,9 @@ from posse.live.files import read_desk
 from posse.live.journal import JournalError
 from posse.live.locks import FileLock
 from posse.live.status import Status, status_of
+from posse.serve.agents import SpaceAgent
 from posse.serve.roles import Token
-from posse.serve.spaces import Space, policy_of
+from posse.serve.spaces import Space, agent_options, policy_of
 
 with extra("serve"):
     import msgspec
@@ -41,7 +42,7 @@ class Store(Protocol):
     def save(self, space: Space, version: int) -> None:
         """Keep a version of a space, in the place of one with its number."""
 
-    def open(self, space: Space, version: int, model: Model | None = None) -> Agent:
+    def open(self, space: Space, version: int, model: Model | None = None) -> SpaceAgent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
 
     def journal(self, name: str, version: int) -> str | Path:
@@ -175,16 +176,13 @@ class FileStore:
                 (one.name, number) for number, one in self.spaces() if one.fixed
             }:
                 self._clear(self.journal(space.name, version))
-        options: Any = space.options()
-        if space.model:
-            del options["encoder"]  # it is the model's
         return Agent.open(
             self.journal(space.name, version),
             policy_of(space.policy),
             model=model,
             durability=self._durability,
             clock=self._clock,
-            **options,
+            **agent_options(space),
         )
 
     def _clear(self, journal: Path) -> None:
