@@ -15,6 +15,7 @@ from proofs import (
     coverage,
     default_policy,
     diagnose,
+    diagnose_ugly,
     kills,
     live,
     processes,
@@ -26,8 +27,10 @@ from proofs import (
 
 PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
+    "default-contenders": default_policy.prove_again,
     "default-policy": default_policy.prove,
     "diagnose": diagnose.prove,
+    "diagnose-ugly": diagnose_ugly.prove,
     "kills": kills.prove,
     "kills-postgres": kills.prove_two,
     "live": live.prove,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 
 from posse import GramStatistics
 from posse.logs.answer import answer
@@ -21,6 +22,8 @@ LEAST_ROWS, MOST_ROWS = 20, 400
 # Levels of tasks: there is no constant feature; or one, and tasks' levels are equal, or far apart.
 LEVELS = ("none", "common", "own")
 LOGGING = ("random", "greedy")
+# Verdict, rank, gain with its ends, and the gain on fresh rows.
+Outcome = tuple[str, int, float, float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +123,7 @@ def _played(
     return rows[0], rows[1], rewards
 
 
-def one(seed: int, **settings: Any) -> tuple[str, int, float, float, float, float]:
+def one(seed: int, **settings: Any) -> Outcome:
     """Return verdict, rank, gain with its ends, and the gain on fresh rows, of one log."""
     log = simulated_log(seed, **settings)
     found = answer(log.parts, log.intercept)
@@ -128,9 +131,16 @@ def one(seed: int, **settings: Any) -> tuple[str, int, float, float, float, floa
     return found.verdict, found.rank, gain.value, gain.low, gain.high, log.fresh_gain()
 
 
-def cell(n_seeds: int, **settings: Any) -> dict[str, Any]:
-    """Return how often each verdict was given, and predicted gains beside those on fresh rows."""
-    found = Parallel(n_jobs=2)(delayed(one)(seed, **settings) for seed in range(n_seeds))
+def cell(one: Callable[..., Outcome], n_seeds: int, **settings: Any) -> dict[str, Any]:
+    """Return how often each verdict was given, and predicted gains beside those on fresh rows.
+
+    Parameters
+    ----------
+    one : callable
+        Diagnoses one log, by its seed and settings.
+    n_seeds : int
+    """
+    found = Parallel(n_jobs=cpu_count())(delayed(one)(seed, **settings) for seed in range(n_seeds))
     verdicts, ranks, *numbers = zip(*found, strict=True)
     gain, low, high, fresh = (np.array(values) for values in numbers)
     return {
@@ -154,7 +164,7 @@ def prove(n_seeds: int = 100) -> dict[str, Any]:
         "seeds": n_seeds,
         **{
             f"{'low rank' if related else 'unrelated'}, {logging} logging, levels: {levels}": cell(
-                n_seeds, related=related, logging=logging, levels=levels
+                one, n_seeds, related=related, logging=logging, levels=levels
             )
             for related in (True, False)
             for logging in LOGGING

@@ -30,7 +30,8 @@ from posse.client import AsyncClient, ServiceError
 from posse.live.database import connect, holder_of
 from posse.numerics.checks import Array
 from posse.serve.database import LEARNING, DatabaseStore
-from proofs.live_checks import ROOT, statistics_of
+from proofs.children import ROOT
+from proofs.live_checks import statistics_of
 from proofs.postgres_checks import new_database, serving
 
 TASKS, ARMS, DIM = 50, 5, 4

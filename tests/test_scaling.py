@@ -228,7 +228,7 @@ def test_guarantees_are_a_figure_like_others(tmp_path: Path) -> None:
 
 
 def test_ours_are_run_by_name_and_not_otherwise() -> None:
-    assert {"scaling", "bounds", "guarantees"} == set(NAMED) - set(DEFAULT)
+    assert {"scaling", "bounds", "guarantees", "armul", "boss"} == set(NAMED) - set(DEFAULT)
     names = [figure.name for figure in figures_named(("scaling", "bounds", "guarantees", "scaling"))]
     expected = ["scaling", "scaling_shared", "scaling_sphere", "bounds", "bounds_sphere", "guarantees"]
     assert names == expected

@@ -170,7 +170,7 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             order="Order of a stream's tasks: diverse, late, adversary or unrelated.",
             batch="Tasks of a stream that start and end together.",
             overlap="Groups of a stream's tasks that are played at a time.",
-            offered="What a stream's tasks may play: ball, or arms.",
+            offer="What a stream's tasks may play: ball, or arms.",
             condition=CONDITION,
             shortest="Least length of a stream's parameters; the largest is 1.",
         ),

@@ -16,6 +16,7 @@ from posse.live.desk import check_played, check_reward, check_time
 from posse.live.engine import EngineState
 from posse.live.events import Told
 from posse.live.guards import Guard
+from posse.live.holdback import Holdback
 from posse.live.ids import Ids, check_text
 from posse.live.journal import JournalError
 from posse.live.offers import Offers
@@ -24,7 +25,7 @@ from posse.live.packing import from_bytes
 from posse.live.records import DECIDED, Asked, Decision, Reward
 from posse.live.rows import row_of
 from posse.live.settings import Settings
-from posse.live.starts import UNUSED, new_learner
+from posse.live.starts import new_learner, numbers_of
 from posse.numerics.checks import check_choice, check_integer, check_number
 
 with extra("postgres"):
@@ -101,6 +102,8 @@ class Asker:
         settings: Settings = from_bytes(stored)
         self._stored, self._settings = stored, settings
         self._guard, self._offers = Guard(settings), Offers(settings.encoder)
+        policy = settings.control_policy
+        self._holdback = None if policy is None else Holdback(policy, self._rng)
 
     @property
     def queued(self) -> int:
@@ -131,11 +134,13 @@ class Asker:
         """
         with plainly():
             stored = db.execute("SELECT value FROM posse_meta WHERE key = 'settings'").fetchone()
-            state, dim = load_state(db, self._turn), known_dim(db)
+            settings = self._stored if stored is None else bytes(stored[0])
+            changed = settings != self._stored
+            state, dim = load_state(db, -1 if changed else self._turn), known_dim(db)
         learner = None if state is None else self._learner_of(state)
         with self._lock:
-            if stored is not None and bytes(stored[0]) != self._stored:
-                self._go_by(bytes(stored[0]))
+            if changed:
+                self._go_by(settings)
             self._dim = dim
             if state is not None:
                 self._adopt(state, learner)
@@ -147,12 +152,10 @@ class Asker:
         self._turn, self.version = state.last, state.live
         self._forbidden = {task: frozenset(arms) for task, arms in state.forbidden.items()}
         if learner is not None:
-            self._learner, self._dim, gone = learner, learner.dim, set(learner.retired.tolist())
-            self._numbers = {
-                name: number
-                for number, name in enumerate(learner.names or ())
-                if number not in gone and not name.startswith(UNUSED)
-            }
+            self._learner, self._dim = learner, learner.dim
+            self._numbers, _ = numbers_of(learner)
+        if self._holdback is not None:
+            self._holdback.resume(state.control, state.frozen)
 
     def _number_of(self, task: str, dim: int) -> tuple[Learner, int]:
         """Return the learner and a task's number; one that was not published yet is new here, too."""
@@ -164,6 +167,8 @@ class Asker:
         number = self._numbers.get(task)
         if number is None:
             number = self._numbers[task] = int(self._learner.add([task])[0])
+            if self._holdback is not None:
+                self._holdback.join(task, dim)
         return self._learner, number
 
     def ask(
@@ -225,7 +230,8 @@ class Asker:
         whole = task if unit is None else check_text("`unit` of ask", unit)
         offer = self._offers.read(arms, context, self._dim)
         learner, number = self._number_of(task, offer.features.shape[1])
-        chosen = self._guard.choose(learner, number, offer, whole, self._forbidden.get(task), self._rng)
+        forbidden = self._forbidden.get(task)
+        chosen = self._guard.choose(learner, self._holdback, task, number, offer, whole, forbidden, self._rng)
         named = self._ids.next(now) if id is None else str(id)
         return self._guard.record(named, now, task, offer, chosen, self.version, shown)
 

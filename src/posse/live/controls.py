@@ -12,7 +12,7 @@ from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.desk import LATEST, Desk
 from posse.live.engine import Version
-from posse.live.files import archive
+from posse.live.files import archive, forget_in_model, in_model
 from posse.live.ids import check_text
 from posse.live.records import Asked
 from posse.live.status import Status, status_of, versions_of
@@ -53,22 +53,26 @@ class Controls:
     def erase(self, task: str) -> None:
         """Forget a task: its decisions, its rewards, its name, and what was learned of it alone.
 
-        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it.
+        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it. Files that
+        were exported or archived are the caller's.
         """
         desk, engine = self._desk, self._engine
+        journal = desk.journal
         with self._lock:
-            number = engine.numbers.get(task)
-            if number is not None and engine.learner is not None:
-                desk.give_up_refit()
-                desk.record(happened.Erased(desk.now(), number))
-                for version in engine.versions:
-                    desk.journal.drop_version(version)
-                desk.journal.save_version(engine.live, engine.learner.state)
-                desk.acknowledge()
-                desk.snapshot_alone()
-            # decisions without a task are left where a process was killed in the middle of this
-            if not desk.journal.erase(task, -1 if number is None else number) and number is None:
+            number, learner = engine.numbers.get(task), engine.learner
+            # what has no number may be what a process has left that was killed in the middle of this
+            if learner is None or not (number is not None or journal.knows(task) or in_model(journal, task)):
                 raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
+            desk.give_up_refit()
+            if number is not None:
+                desk.record(happened.Erased(desk.now(), number))
+            for version in engine.versions:
+                journal.drop_version(version)
+            journal.save_version(engine.live, learner.state)
+            desk.acknowledge()
+            desk.snapshot_alone()
+            journal.erase(task, -1 if number is None else number)
+            forget_in_model(journal, task)
         desk.acknowledge()
 
     def learn(self, most: int = 1000) -> int:

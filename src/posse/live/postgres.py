@@ -6,6 +6,7 @@ do not, as one process gives them, so that a version can name exactly the events
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import Any, ClassVar
@@ -77,7 +78,7 @@ class PostgresJournal:
     shared: ClassVar[bool] = True
 
     def __init__(self, address: str, durability: str = "process", *, read_only: bool = False) -> None:
-        self._read_only = read_only
+        self._read_only, self._mutex = read_only, threading.RLock()
         with plainly():
             self._db = connect(address, durability)
             try:
@@ -140,7 +141,7 @@ class PostgresJournal:
     def append(self, events: Sequence[Event]) -> int:
         """Write events with the turns that come next, all or none; those that others wrote get theirs."""
         last = self._last
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             for event in events:
                 last += 1
                 if isinstance(event, Joined):
@@ -163,7 +164,7 @@ class PostgresJournal:
     def new(self, most: int) -> list[Event]:
         """Return events of others that have had no turn yet: decisions first, then what needs them."""
         found: list[Event] = []
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             # all is read as of one time: a reward is never seen without its decision
             self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             for table in ("decisions", "shown", "rewards"):
@@ -212,7 +213,7 @@ class PostgresJournal:
             self._db.execute("DELETE FROM posse_states WHERE kind = 'version' AND number = %s", (number,))
 
     def _save(self, kind: str, number: int, state: Any) -> None:
-        with plainly():
+        with self._mutex, plainly():  # a thread that brings a refit is not to be in another's transaction
             self._db.execute(
                 "INSERT INTO posse_states VALUES (%s, %s, %s) "
                 "ON CONFLICT (kind, number) DO UPDATE SET data = excluded.data",
@@ -236,13 +237,19 @@ class PostgresJournal:
         with plainly():
             return load_state(self._db)
 
-    def erase(self, task: str, number: int) -> int:
-        """Remove all decisions of a task, their rewards and its name; return how many there were."""
+    def knows(self, task: str) -> bool:
+        """Return whether there are decisions of a task."""
+        with plainly():
+            found = self._db.execute("SELECT 1 FROM posse_decisions WHERE task = %s LIMIT 1", (task,))
+            return found.fetchone() is not None
+
+    def erase(self, task: str, number: int) -> None:
+        """Remove all decisions of a task, their rewards and its name."""
         own = "(SELECT id FROM posse_decisions WHERE task = %s)"
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             for table in ("rewards", "shown"):
                 self._db.execute(f"DELETE FROM posse_{table} WHERE id IN {own}", (task,))
-            removed = self._db.execute("DELETE FROM posse_decisions WHERE task = %s", (task,)).rowcount
+            self._db.execute("DELETE FROM posse_decisions WHERE task = %s", (task,))
             rows = self._db.execute(
                 "SELECT turn, kind, data FROM posse_others WHERE kind IN ('joined', 'forbade')"
             )
@@ -251,7 +258,6 @@ class PostgresJournal:
                 if isinstance(event, Joined | Forbade) and event.task == task:
                     _, values = row_of(event._replace(task=f"(erased {number})"), row[0])
                     self._db.execute("UPDATE posse_others SET data = %s WHERE turn = %s", (values[2], row[0]))
-        return int(removed)
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through all events that have had a turn after a number, in order."""
@@ -290,7 +296,7 @@ class PostgresJournal:
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove decisions and their rewards, but for those with a reward that came meanwhile."""
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             late = self._db.execute(
                 "SELECT id FROM posse_rewards WHERE id = ANY(%s) AND turn IS NULL", (list(ids),)
             ).fetchall()

@@ -70,7 +70,7 @@ class CarriesPrior(Learning):
     def begin(self, course: Course) -> Carried:
         """Return what is known before the first task: nothing."""
         first = self.blocks(course.rounds, course.group_size, course.dim)[0]
-        if course.rounds <= first and course.rounds > 1:
+        if course.rounds <= first:
             raise ValueError(
                 f"tasks of a stream must not end before the first update of {type(self).__name__}, after "
                 f"{first} rounds. Got tasks of {course.rounds}."

@@ -171,6 +171,25 @@ class Service:
     ) -> list[Decision]:
         """Decide for many rows of one space at once, all or none, as `Agent.ask_many` does."""
         agent = self._agent_for(space, arms[0], contexts[0])
+        if ids is None:
+            return self._ask_new(agent, space, tasks, arms, contexts, None)
+        elders = self._spaces[space][:-1]  # the newest version looks for itself
+        known = {id: found[1].decision for id in ids if (found := _found_in(elders, id)) is not None}
+        new = [row for row, id in enumerate(ids) if id not in known]
+        if new:
+            parts: Any = ([given[row] for row in new] for given in (tasks, arms, contexts, ids))
+            known |= {decision.id: decision for decision in self._ask_new(agent, space, *parts)}
+        return [known[id] for id in ids]
+
+    def _ask_new(
+        self,
+        agent: SpaceAgent,
+        space: str,
+        tasks: Sequence[str],
+        arms: Sequence[Any],
+        contexts: Sequence[Mapping[str, Any] | None],
+        ids: Sequence[str] | None,
+    ) -> list[Decision]:
         for row, context in zip(arms, contexts, strict=True):
             self._check_names(space, row, context)
         return agent.ask_many(tasks, arms, None if all(c is None for c in contexts) else contexts, ids)
@@ -178,12 +197,12 @@ class Service:
     def _check_names(self, name: str, arms: Any, context: Mapping[str, Any] | None) -> None:
         """Refuse features that the space does not have; those that are missing the agent finds itself."""
         space = self._spaces[name][-1].space
-        if not space.features or not isinstance(arms, Mapping):
+        if not space.features or not isinstance(arms, dict):
             return
         wanted = len(space.features) + len(space.context)
         n_context = 0 if context is None else len(context)
         for arm, row in arms.items():
-            if isinstance(row, Mapping) and len(row) + n_context != wanted:
+            if isinstance(row, dict) and len(row) + n_context != wanted:
                 found = [*row, *(context or {})]
                 known = {*space.features, *space.context}
                 extra = [one for one in found if one not in known]

@@ -21,7 +21,8 @@ ASSUMPTIONS: Mapping[str, str] = {
     "asymptotic": "decisions are many, and no few of them have most of the weight",
     "bootstrap": "the tasks of the log are a sample of those that the answer is about",
     "bernstein": "no term lies outside the range that terms have in the whole log",
-    "sequence": "decisions are in the order of time; it holds at all times at once, so one may look and stop",
+    "sequence": "decisions are in the order of time, and no term lies outside the range that terms have in "
+    "the whole log; it holds at all times at once, so one may look and stop",
 }
 # Below this many rows of a task the normal law is no guide, and its interval is empirical Bernstein's.
 FEW_ROWS = 200
