@@ -333,7 +333,7 @@ def test_a_store_moves_to_postgresql_and_back_with_all_that_it_has(
             return False
 
     wait_until(opened)
-    service.rollback("banners", 0)
+    service.freeze("default", False)
     stop.set()
     thread.join()
     late = service.ask("default", "a new shop", ARMS)
@@ -346,7 +346,7 @@ def test_a_store_moves_to_postgresql_and_back_with_all_that_it_has(
     assert found.find(late.id)[2].rewards[0].value == 1.0
     assert found.find("order 0")[2].rewards[0].value == 7.0
     assert found.summary()["rewards"] == after["rewards"] + 2
-    assert found.versions("banners")["automatic"] is False
+    assert found.summary()["spaces"]["default"]["frozen"] is False
     found.close()
 
 
