@@ -26,7 +26,7 @@ from posse.lab.results import final_rounds
 from posse.suite import SCENARIOS, compare_scenarios, league_tables, promise, verdict
 from posse.suite.comparison import commands
 from posse.suite.league import LEVEL, NEAR
-from posse.suite.page import heat_map, ranking, write_comparison
+from posse.suite.page import heat_map, ranking, seeds_in_words, write_comparison
 from posse.suite.words import verdict_in_words, winners
 from posse.viz.heat import draw_heat
 from posse.viz.pages import in_words
@@ -114,6 +114,8 @@ class League:
             oracles=_best_oracles(data),
             promise=promise(data),
             command=commands([SCENARIOS[name] for name in tables], data, Path("results")),
+            all=len(SCENARIOS),
+            seeds=seeds_in_words(data),
             asked={"near": NEAR, "level": LEVEL},
             made=made,
             time=in_words(seconds),
