@@ -14,6 +14,7 @@ from posse.core.extras import extra
 from posse.core.files import write_atomically
 from posse.live.records import DECIDED, UNKNOWN, Asked, counted
 from posse.live.settings import Settings
+from posse.live.states import sync
 from posse.numerics.checks import Array
 
 # Rows are written in groups of this many.
@@ -61,10 +62,9 @@ def write_log(
         finally:
             if writer is not None:
                 writer.close()
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # events may be removed from the journal once this is there
 
     write_atomically(Path(out), write)
+    sync(Path(out))  # events may be removed from the journal once this is there
     return written
 
 

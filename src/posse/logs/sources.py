@@ -45,12 +45,15 @@ class Source:
         Whether its columns have types of their own; those of a CSV file are all text.
     connection : DuckDBPyConnection or None
         That posse made for it; None if the relation has one of its own.
+    unended : int
+        How many of its CSV files end in the middle of a line, as one does that was cut off.
     """
 
     relation: Any
     name: str
     typed: bool
     connection: Any = None
+    unended: int = 0
 
     @property
     def columns(self) -> dict[str, str]:
@@ -223,13 +226,25 @@ def _files(files: list[str], name: str) -> Source:
     if kinds == {"dsjson"}:
         return replace(_frame(read_dsjson(files)), name=repr(name))
     typed = kinds == {"parquet"}
+    empty = [file for file in files if os.path.getsize(file) == 0]
+    if empty:
+        raise ValueError(f"files of a log must hold a table. Got {empty[0]!r}, which is empty.")
     connection = _connect()
     try:
         _check_columns(connection, files, typed)
         relation = _reader(connection, files, typed)
     except duckdb.Error as error:
         raise ValueError(f"{name!r} cannot be read: {in_a_line(error)[:400]}") from error
-    return Source(relation, repr(name), typed, connection)
+    return Source(relation, repr(name), typed, connection, sum(map(_is_unended, files)))
+
+
+def _is_unended(file: str) -> bool:
+    """Return whether a file is plain text whose last line has no end."""
+    if not file.lower().endswith((".csv", ".tsv")):
+        return False
+    with open(file, "rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read() not in (b"\n", b"\r")
 
 
 def _reader(connection: Any, files: list[str], typed: bool) -> Any:
