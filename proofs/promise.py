@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy import stats
 
 from posse import (
     GaussianPrior,
@@ -103,8 +104,7 @@ def log_ratios(case: str, seed: int, late: int | None = None) -> Array:
 
 def summary(logs: Array) -> dict[str, Any]:
     """Return ratios of a case (seeds, rules, early and late, all and worst-off), with half-widths of 95 %."""
-    half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
-    ratio = np.exp(logs.mean(axis=0))
+    ratio, half = np.exp(logs.mean(axis=0)), _half_widths(logs)
     return {
         rule: {
             "early": round(float(ratio[place, 0, 0]), 3),
@@ -152,8 +152,7 @@ def true_priors(n_seeds: int = 12) -> dict[str, Any]:
     found = {}
     for case in TRUE_PRIORS:
         logs = np.array(_play(true_prior_ratios, case, range(n_seeds)))
-        half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(n_seeds)
-        ratio = np.exp(logs.mean(axis=0))
+        ratio, half = np.exp(logs.mean(axis=0)), _half_widths(logs)
         found[f"the true prior, {case}"] = {
             rule: {
                 "early": round(float(ratio[place, 0]), 3),
@@ -203,7 +202,7 @@ def levels(n_seeds: int = 12, case: str = "intercept, unrelated") -> dict[str, A
 
 def level_summary(logs: Array) -> dict[str, Any]:
     """Return ratios, with half-widths of 95 %, from what `level_ratios` found with some seeds, (seeds, 4)."""
-    ratio, half = np.exp(logs.mean(axis=0)), 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
+    ratio, half = np.exp(logs.mean(axis=0)), _half_widths(logs)
     names = "true prior", "five times too bold", "alone, no level", "true prior, no level"
     return {
         name: {"late": round(float(ratio[place]), 3), "+-": round(float(half[place]), 3)}
@@ -240,4 +239,10 @@ def _play(ratios: Callable[[str, int], Array], case: str, seeds: range) -> list[
 
 def _half_width(logs: Array) -> float:
     """Return the largest half-width of the rules' late ratios of all tasks."""
-    return float((1.96 * logs[:, :, 1, 0].std(axis=0, ddof=1) / np.sqrt(len(logs))).max())
+    return float(_half_widths(logs[:, :, 1, 0]).max())
+
+
+def _half_widths(logs: Array) -> Array:
+    """Return half-widths of 95 % intervals of means over seeds, the first axis, by Student's t."""
+    wide = float(stats.t.ppf(0.975, len(logs) - 1))
+    return np.asarray(wide * logs.std(axis=0, ddof=1) / np.sqrt(len(logs)))

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +193,27 @@ class Killer(threading.Thread):
         return found
 
 
+def pick_up(url: str, turns: int) -> list[float]:
+    """Return the seconds from an operator's request for another version until all connections decide by it.
+
+    The decisions that this takes are told no rewards.
+    """
+    found = []
+    ask = {"task": "shop 0", "arms": np.eye(ARMS, DIM).tolist()}
+    with ExitStack() as stack:
+        clients = [stack.enter_context(httpx.Client(base_url=url, timeout=30.0)) for _ in range(8)]
+        versions = [one["number"] for one in clients[0].get("/v1/versions").json()["versions"]]
+        wanted = [versions[0], versions[-1]]
+        for turn in range(turns if len(versions) > 1 else 0):
+            begun = time.monotonic()
+            answer = clients[0].post("/v1/rollback", json={"version": wanted[turn % 2]})
+            assert answer.status_code == 200, answer.text
+            while {c.post("/v1/ask", json=ask).json()["version"] for c in clients} != {wanted[turn % 2]}:
+                pass
+            found.append(time.monotonic() - begun)
+    return found
+
+
 def check(address: str, traffic: Traffic) -> None:
     """Every acknowledged reward is in the database, once, and counted once; and there are no others."""
     store = DatabaseStore(address)
@@ -231,6 +252,7 @@ def soak(address: str, seconds: float, kills: int, tries: float) -> dict[str, An
         rate = asyncio.run(traffic.run(seconds, SHARE * capacity))
         own, begun = time.process_time() - own, time.monotonic() - begun
         killer.join()
+        turned = pick_up(service.url, 20)
     finally:
         service.end()
     assert killer.failure is None, killer.failure
@@ -253,6 +275,10 @@ def soak(address: str, seconds: float, kills: int, tries: float) -> dict[str, An
         "seconds to the next learner": {
             "median": round(float(np.median(killer.replaced)), 2),
             "worst": round(max(killer.replaced), 2),
+        },
+        "seconds until all decide by the version an operator asked for": {
+            "median": round(float(np.median(turned)), 2) if turned else None,
+            "worst": round(max(turned), 2) if turned else None,
         },
         "milliseconds of an ask, with retries": {
             "median": round(1e3 * float(np.median(traffic.times)), 1),

@@ -20,6 +20,7 @@ from posse.core.model import Model
 from posse.live.files import is_address, name_of
 from posse.numerics.checks import check_choice
 from posse.serve.app import make_app
+from posse.serve.copying import copy_store
 from posse.serve.demo import SHOPS, SPACES, month_of_traffic
 from posse.serve.gate import Limits
 from posse.serve.history import STEP, History
@@ -40,7 +41,8 @@ def command(
     action: Annotated[
         str,
         typer.Argument(
-            help="Nothing, to serve; `token` makes a token and prints it once, or lists or drops tokens."
+            help="Nothing, to serve; `token` makes a token and prints it once, or lists or drops tokens; "
+            "`copy` copies the store to a new one, to move it or to back it up."
         ),
     ] = "run",
     store: Annotated[
@@ -79,6 +81,9 @@ def command(
         list[str] | None,
         typer.Option(help="With `token`: ask, tell, read or admin; several times for several."),
     ] = None,
+    to: Annotated[
+        str, typer.Option(help="With `copy`: the new store, sqlite:PATH or postgresql://USER@HOST/DATABASE.")
+    ] = "",
     drop: Annotated[str, typer.Option(help="With `token`: whose is not to be valid any more.")] = "",
 ) -> None:
     """Bring up a decision service: ask for an arm, tell its reward, watch it at /.
@@ -86,7 +91,16 @@ def command(
     A first call needs no configuration: the space `default` is fixed by what it is first asked.
     """
     with plain_errors(context), ExitStack() as stack:
-        check_choice("the action of posse serve", action, ["run", "token"])
+        check_choice("the action of posse serve", action, ["run", "token", "copy"])
+        if action == "copy":
+            if not to:
+                raise ValueError("`to` must say which store to copy to. Got none.")
+            copied = copy_store(store, to)
+            print(
+                f"{copied.spaces:,} spaces, {copied.decisions:,} decisions and {copied.rewards:,} rewards "
+                f"in {name_of(to)}."
+            )
+            return
         if action == "token":
             keep_tokens(store, name, tuple(role or ()), drop)
             return

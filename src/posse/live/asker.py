@@ -134,11 +134,13 @@ class Asker:
         """
         with plainly():
             stored = db.execute("SELECT value FROM posse_meta WHERE key = 'settings'").fetchone()
-            state, dim = load_state(db, self._turn), known_dim(db)
+            settings = self._stored if stored is None else bytes(stored[0])
+            changed = settings != self._stored
+            state, dim = load_state(db, -1 if changed else self._turn), known_dim(db)
         learner = None if state is None else self._learner_of(state)
         with self._lock:
-            if stored is not None and bytes(stored[0]) != self._stored:
-                self._go_by(bytes(stored[0]))
+            if changed:
+                self._go_by(settings)
             self._dim = dim
             if state is not None:
                 self._adopt(state, learner)

@@ -36,6 +36,8 @@ with extra("postgres"):
 FORMAT = 1
 # The lock of a process that was killed is free when the database has noticed: so long it is waited for.
 PATIENCE = "2s"
+# So many rows are read at once in a replay.
+PAGE = 10_000
 # The lock that the one process holds which learns; every schema of a database has a lock of its own.
 SCHEMA = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema())"
 LOCK = f"({0x706F7373}::bigint << 32) + {SCHEMA}"
@@ -152,6 +154,17 @@ class PostgresJournal:
         self._last = last
         return last
 
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
+        with self._mutex, plainly(), self._db.pipeline(), self._db.transaction():
+            for number, event in numbered:
+                table, values = row_of(event, number)
+                self._db.execute(insert_of(table), values)
+        for dim in {event.dim for _, event in numbered if isinstance(event, Joined)}:
+            with plainly():
+                agree_on(self._db, dim)
+        self._last = numbered[-1][0]
+
     def _take(self, table: str, event: Event, turn: int) -> None:
         """Give a turn to a row that an asker wrote."""
         key = "id = %s AND event = %s" if isinstance(event, Told) else "id = %s"
@@ -166,7 +179,8 @@ class PostgresJournal:
         found: list[Event] = []
         with self._mutex, plainly(), self._db.transaction():
             # all is read as of one time: a reward is never seen without its decision
-            self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if not self._read_only:
+                self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             for table in ("decisions", "shown", "rewards"):
                 known = (
                     ""
@@ -267,11 +281,11 @@ class PostgresJournal:
                 yield turn, event_of(table, row)
 
     def _rows_of(self, table: str, after: int) -> Iterator[tuple[int, str, tuple[Any, ...]]]:
-        found = self._db.execute(
-            f"SELECT {COLUMNS[table]} FROM posse_{table} WHERE turn > %s ORDER BY turn", (after,)
-        )
-        for row in found.fetchall():
-            yield row[0], table, row
+        page = f"SELECT {COLUMNS[table]} FROM posse_{table} WHERE turn > %s ORDER BY turn LIMIT {PAGE}"
+        while rows := self._db.execute(page, (after,)).fetchall():
+            after = rows[-1][0]
+            for row in rows:
+                yield row[0], table, row
 
     @property
     def backlog(self) -> int:

@@ -21,6 +21,7 @@ from posse.serve.agents import SpaceAgent
 from posse.serve.clock import DatabaseClock
 from posse.serve.roles import Token
 from posse.serve.spaces import Space, UnknownError, agent_options, policy_of
+from posse.serve.stores import is_kept
 
 with extra("serve"):
     import msgspec
@@ -159,11 +160,8 @@ class DatabaseStore:
 
     def open(self, space: Space, version: int, model: Model | None = None) -> SpaceAgent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
-        schema = sql.Identifier(schema_of(space.name, version))
-        if (space.name, version) not in {(one.name, number) for number, one in self.spaces() if one.fixed}:
-            # what is left of a journal that was begun and never used
-            self._execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(schema))
-        self._execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+        if not is_kept(self, space.name, version):
+            self.clear(space.name, version)
         return Agent.open(
             self.journal(space.name, version),
             policy_of(space.policy),
@@ -172,6 +170,12 @@ class DatabaseStore:
             clock=self.clock,
             **agent_options(space),
         )
+
+    def clear(self, name: str, version: int) -> None:
+        """Make room for a journal, in the place of one that was begun and never used."""
+        schema = sql.Identifier(schema_of(name, version))
+        self._execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(schema))
+        self._execute(sql.SQL("CREATE SCHEMA {}").format(schema))
 
     def tokens(self) -> list[Token]:
         """Return all tokens."""

@@ -173,8 +173,8 @@ class Service:
         agent = self._agent_for(space, arms[0], contexts[0])
         if ids is None:
             return self._ask_new(agent, space, tasks, arms, contexts, None)
-        older = self._spaces[space][:-1]  # the newest version looks for itself
-        known = {id: found[1].decision for id in ids if (found := _found_in(older, id)) is not None}
+        elders = self._spaces[space][:-1]  # the newest version looks for itself
+        known = {id: found[1].decision for id in ids if (found := _found_in(elders, id)) is not None}
         new = [row for row, id in enumerate(ids) if id not in known]
         if new:
             parts: Any = ([given[row] for row in new] for given in (tasks, arms, contexts, ids))

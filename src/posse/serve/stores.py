@@ -45,6 +45,9 @@ class Store(Protocol):
     def open(self, space: Space, version: int, model: Model | None = None) -> SpaceAgent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
 
+    def clear(self, name: str, version: int) -> None:
+        """Make room for a journal, in the place of one that was begun and never used."""
+
     def journal(self, name: str, version: int) -> str | Path:
         """Return where the journal of a version of a space is."""
 
@@ -86,6 +89,11 @@ def open_store(address: str, durability: str = "process") -> Store:
         What an answer promises, as of `Agent.open`.
     """
     return FileStore(path_of(address), durability)
+
+
+def is_kept(store: Store, name: str, version: int) -> bool:
+    """Return whether a store has a version of a space whose journal was begun."""
+    return any(space.fixed and (space.name, number) == (name, version) for number, space in store.spaces())
 
 
 class FileStore:
@@ -171,11 +179,8 @@ class FileStore:
     def open(self, space: Space, version: int, model: Model | None = None) -> Agent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
         with self._plainly():
-            self.folder.mkdir(exist_ok=True)
-            if (space.name, version) not in {
-                (one.name, number) for number, one in self.spaces() if one.fixed
-            }:
-                self._clear(self.journal(space.name, version))
+            if not is_kept(self, space.name, version):
+                self.clear(space.name, version)
         return Agent.open(
             self.journal(space.name, version),
             policy_of(space.policy),
@@ -185,8 +190,10 @@ class FileStore:
             **agent_options(space),
         )
 
-    def _clear(self, journal: Path) -> None:
-        """Remove what is left of a journal that was begun and never used."""
+    def clear(self, name: str, version: int) -> None:
+        """Make room for a journal, in the place of one that was begun and never used."""
+        self.folder.mkdir(exist_ok=True)
+        journal = self.journal(name, version)
         for path in journal.parent.glob(f"{journal.name}*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
