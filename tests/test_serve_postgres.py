@@ -171,7 +171,7 @@ def test_what_an_operator_does_reaches_all_processes(clients: list[Client]) -> N
 def test_killed_processes_lose_no_reward_and_clients_that_retry_see_no_error(address: str) -> None:
     found = soak(address, seconds=12.0, kills=4, tries=2.0)
     assert found["kills"] == {"learns": 2, "asks": 2}
-    assert found["rewards acknowledged"] > 20
+    assert found["rewards acknowledged"] > 5
     assert found["errors after retries"] == 0
 
 
