@@ -209,12 +209,14 @@ class Asker:
         rows = list(zip(tasks, arms, contexts or none, ids or none, strict=True))
         with self._lock:
             self._refresh_if_due()
-            known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
-            made = [
-                self._decide(*row, None, True) for row, one in zip(rows, known, strict=True) if one is None
-            ]
-            sent = iter(self._sent(made))
-            return [(one or next(sent)).decision for one in known]
+            return self._decide_all(rows)
+
+    def _decide_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Decision]:
+        """Decide for rows (task, arms, context, id), but for those whose ids have decisions of this process."""
+        known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
+        made = [self._decide(*row, None, True) for row, one in zip(rows, known, strict=True) if one is None]
+        sent = iter(self._sent(made))
+        return [(one or next(sent)).decision for one in known]
 
     def _decide(
         self,
