@@ -212,9 +212,13 @@ class Asker:
             return self._decide_all(rows)
 
     def _decide_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Decision]:
-        """Decide for rows (task, arms, context, id), but for those whose ids have decisions of this process."""
+        """Decide for rows (task, arms, context, id), unless this process knows the decision of an id."""
         known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
-        made = [self._decide(*row, None, True) for row, one in zip(rows, known, strict=True) if one is None]
+        made = [
+            self._decide(task, arms, context, id, None, True)
+            for (task, arms, context, id), one in zip(rows, known, strict=True)
+            if one is None
+        ]
         sent = iter(self._sent(made))
         return [(one or next(sent)).decision for one in known]
 
