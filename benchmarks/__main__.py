@@ -49,7 +49,7 @@ def live(
 
 
 @app.command()
-def serve(repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 3) -> None:
+def serve(repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 10) -> None:
     """Time requests to `posse serve` beside a random arm by the server it has, and by another."""
     console.print(service.requests(repeats))
 
