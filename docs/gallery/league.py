@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from posse.lab.results import final_rounds
 from posse.suite import SCENARIOS, compare_scenarios, league_tables, promise, verdict
 from posse.suite.comparison import commands
 from posse.suite.league import LEVEL, NEAR
-from posse.suite.page import heat_map, ranking, write_comparison
+from posse.suite.page import heat_map, ranking, seeds_in_words, write_comparison
 from posse.suite.words import verdict_in_words, winners
 from posse.viz.heat import draw_heat
 from posse.viz.pages import in_words
@@ -114,6 +113,8 @@ class League:
             oracles=_best_oracles(data),
             promise=promise(data),
             command=commands([SCENARIOS[name] for name in tables], data, Path("results")),
+            all=len(SCENARIOS),
+            seeds=seeds_in_words(data),
             asked={"near": NEAR, "level": LEVEL},
             made=made,
             time=in_words(seconds),
@@ -143,9 +144,8 @@ def sharing_page(data: pl.DataFrame) -> str:
     blocks = {"verdict": [verdict_in_words(data)], "numbers": numbers, "promise": [promise(data)]}
     for name, lines in blocks.items():
         block = f"<!-- stored: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
-        text = re.sub(
-            rf"<!-- stored: {name} -->.*?<!-- end -->", lambda _, new=block: new, text, flags=re.DOTALL
-        )
+        before, rest = text.split(f"<!-- stored: {name} -->", 1)
+        text = before + block + rest.split("<!-- end -->", 1)[1]
     return text
 
 

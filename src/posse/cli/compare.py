@@ -34,7 +34,7 @@ from posse.suite.words import verdict_in_words
 # Where a heading may go on below.
 BREAKS = re.compile(r"[- ]|(?<=[(,])")
 QUICK_SEEDS = 2
-FULL_SEEDS = 8
+FULL_SEEDS = 6
 
 
 def command(

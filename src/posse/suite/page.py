@@ -77,14 +77,18 @@ def heat_map(data: pl.DataFrame) -> HeatMap:
     order = sorted(in_order(data["policy"]), key=lambda name: FAMILIES.index(family_of(name)))
     scenarios = data.select("group", "scenario").unique(maintain_order=True).rows()
     found = {(scenario, name): ratio for scenario, name, ratio in _ratios(data).iter_rows()}
-    seeds = sorted(set(data["n_seeds"]))
-    counted = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seeds"
     return HeatMap(
-        title=f"Regret relative to the best policy that is no oracle, {counted}",
+        title=f"Regret relative to the best policy that is no oracle, {seeds_in_words(data)}",
         rows=tuple(scenarios),
         columns=tuple((family_of(name), label_of(name)) for name in order),
         values=tuple(tuple(found.get((name, policy)) for policy in order) for _, name in scenarios),
     )
+
+
+def seeds_in_words(data: pl.DataFrame) -> str:
+    """Return how many seeds the scenarios of a comparison have."""
+    least, most = min(data["n_seeds"]), max(data["n_seeds"])
+    return f"{least} to {most} seeds" if least < most else f"{most} seed{'s' if most > 1 else ''}"
 
 
 def _ratios(data: pl.DataFrame) -> pl.DataFrame:

@@ -23,7 +23,7 @@ UNEVEN_HORIZON = 3000
 # d, k and T of the paper's first two figures, beside those of the scenarios of low rank.
 PAPER_CELLS = (*product((20, 30), (2, 3, 5), (20,)), (20, 3, 50), (20, 5, 50), (30, 3, 50))
 # Of each task of a stream, and how many tasks there are.
-STREAM_HORIZON, STREAM_TASKS = 1000, 300
+STREAM_HORIZON, STREAM_TASKS = 1000, 200
 
 
 def _scenario(
