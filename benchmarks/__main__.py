@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import agent, factor_prior, learner, log_sums, low_rank, simulation
+from benchmarks import agent, factor_prior, learner, log_sums, low_rank, service, simulation
 
 console = Console(width=140)
 app = typer.Typer(help=__doc__, invoke_without_command=True)
@@ -24,6 +24,7 @@ def everything(context: typer.Context) -> None:
         factor_prior_scale()
         decisions()
         live()
+        serve()
         memory()
         logs()
         low_rank_quality()
@@ -45,6 +46,12 @@ def live(
     console.print(agent.beside_fit(repeats))
     console.print(agent.first_decision(repeats))
     console.print(agent.growth(decisions))
+
+
+@app.command()
+def serve(repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 10) -> None:
+    """Time requests to `posse serve` beside a random arm by the server it has, and by another."""
+    console.print(service.requests(repeats))
 
 
 @app.command()

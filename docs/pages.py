@@ -13,6 +13,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -82,6 +83,12 @@ class PageRun:
             if block[group] is not None:
                 yield Outcome(line + 1, block[group], printed, block.span(group))
 
+    def pictures(self) -> Iterator[tuple[Path, Path]]:
+        """Return pictures that blocks drew in the current folder, each with that which pages show."""
+        for shown in sorted((ROOT / "docs" / "assets").iterdir()):
+            if (drawn := Path(shown.name)).exists():
+                yield drawn, shown
+
     def _run_python(self, code: str, line: int) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -136,7 +143,10 @@ def rewrite(page: Path) -> int:
     """Write what the blocks of a page print into it, and return how many were stale."""
     text, stale = page.read_text(encoding="utf-8"), 0
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        outcomes = list(PageRun(page).outcomes())
+        run = PageRun(page)
+        outcomes = list(run.outcomes())
+        for drawn, shown in run.pictures():
+            shutil.copyfile(drawn, shown)
     for outcome in reversed(outcomes):
         if not outcome.agrees:
             start, end = outcome.span

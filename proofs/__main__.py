@@ -15,24 +15,29 @@ from proofs import (
     coverage,
     default_policy,
     diagnose,
+    diagnose_ugly,
     kills,
     live,
     processes,
     promise,
     propensities,
+    soak,
     two_speeds,
 )
 
 PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "coverage": coverage.prove,
+    "default-contenders": default_policy.prove_again,
     "default-policy": default_policy.prove,
     "diagnose": diagnose.prove,
+    "diagnose-ugly": diagnose_ugly.prove,
     "kills": kills.prove,
     "kills-postgres": kills.prove_two,
     "live": live.prove,
     "processes": processes.prove,
     "promise": promise.prove,
     "propensities": propensities.prove,
+    "soak": soak.prove,
     "two-speeds": two_speeds.prove,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 
 from posse import GramStatistics
 from posse.logs.answer import answer
@@ -21,6 +22,8 @@ LEAST_ROWS, MOST_ROWS = 20, 400
 # Levels of tasks: there is no constant feature; or one, and tasks' levels are equal, or far apart.
 LEVELS = ("none", "common", "own")
 LOGGING = ("random", "greedy")
+# Verdict, rank, gain with its ends, and the gain on fresh rows.
+Outcome = tuple[str, int, float, float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +123,7 @@ def _played(
     return rows[0], rows[1], rewards
 
 
-def one(seed: int, **settings: Any) -> tuple[str, int, float, float, float, float]:
+def one(seed: int, **settings: Any) -> Outcome:
     """Return verdict, rank, gain with its ends, and the gain on fresh rows, of one log."""
     log = simulated_log(seed, **settings)
     found = answer(log.parts, log.intercept)
@@ -128,15 +131,30 @@ def one(seed: int, **settings: Any) -> tuple[str, int, float, float, float, floa
     return found.verdict, found.rank, gain.value, gain.low, gain.high, log.fresh_gain()
 
 
-def cell(n_seeds: int, **settings: Any) -> dict[str, Any]:
-    """Return how often each verdict was given, and predicted gains beside those on fresh rows."""
-    found = Parallel(n_jobs=2)(delayed(one)(seed, **settings) for seed in range(n_seeds))
-    verdicts, ranks, *numbers = zip(*found, strict=True)
+def cell(one: Callable[..., Outcome], n_seeds: int, **settings: Any) -> dict[str, Any]:
+    """Return how often each verdict was given, and predicted gains beside those on fresh rows.
+
+    Parameters
+    ----------
+    one : callable
+        Diagnoses one log, by its seed and settings.
+    n_seeds : int
+    """
+    return told(Parallel(n_jobs=cpu_count())(delayed(one)(seed, **settings) for seed in range(n_seeds)))
+
+
+def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what outcomes of many logs tell; about gains on fresh rows only where they are known."""
+    verdicts, ranks, *numbers = zip(*outcomes, strict=True)
     gain, low, high, fresh = (np.array(values) for values in numbers)
-    return {
+    found: dict[str, Any] = {
         "verdicts": dict(Counter(verdicts)),
         "ranks": {str(rank): times for rank, times in sorted(Counter(ranks).items())},
         "gain, predicted": round(float(gain.mean()), 3),
+    }
+    if np.isnan(fresh).any():
+        return found
+    return found | {
         "gain, fresh rows": round(float(fresh.mean()), 3),
         "predicted to fresh": round(float(gain.mean() / fresh.mean()), 3),
         "difference, standard deviation": round(float((gain - fresh).std(ddof=1)), 3),
@@ -154,7 +172,7 @@ def prove(n_seeds: int = 100) -> dict[str, Any]:
         "seeds": n_seeds,
         **{
             f"{'low rank' if related else 'unrelated'}, {logging} logging, levels: {levels}": cell(
-                n_seeds, related=related, logging=logging, levels=levels
+                one, n_seeds, related=related, logging=logging, levels=levels
             )
             for related in (True, False)
             for logging in LOGGING

@@ -9,18 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from proofs.live_checks import check_after_death, run_child
+from proofs.children import Children, children, wait_at_random
+from proofs.live_checks import check_after_death
 from proofs.postgres_checks import check_database, kill_in_turns, new_database, serving
 
 
-def kill(path: Path, durability: str, seed: int, rng: np.random.Generator) -> list[str]:
-    """Let a process ask and tell, kill it at a random moment, and return what it said was acknowledged."""
-    child = run_child(path, durability, seed)
-    assert child.stdout is not None
-    lines = [child.stdout.readline() for _ in range(int(rng.integers(1, 120)))]
-    child.kill()
-    rest, _ = child.communicate()
-    return [*lines, *rest.splitlines(keepends=True)]
+def kill_one_by_one(
+    path: Path, n_kills: int, first: int, start: Children, rng: np.random.Generator
+) -> list[str]:
+    """Kill processes at random moments, each on the file that others left; return what was acknowledged."""
+    lines = []
+    for seed in range(first, first + n_kills):
+        durability = "power" if rng.random() < 0.25 else "process"
+        child = start.start("proofs.live_child", path, durability, seed)
+        wait_at_random(child, 120, rng)
+        lines += child.kill()
+    return lines
 
 
 def prove(n_kills: int = 1000, lives: int = 25) -> dict[str, Any]:
@@ -31,17 +35,15 @@ def prove(n_kills: int = 1000, lives: int = 25) -> dict[str, Any]:
     """
     rng = np.random.default_rng(0)
     told = asked = 0
-    for file in range(n_kills // lives):
-        folder = Path(tempfile.mkdtemp()) / "files"
-        folder.mkdir()
-        lines: list[str] = []
-        for life in range(lives):
-            durability = "power" if rng.random() < 0.25 else "process"
-            lines += kill(folder / "agent.db", durability, file * lives + life, rng)
-        check_after_death(folder / "agent.db", lines)
-        told += sum(line.startswith("told") for line in lines)
-        asked += sum(line.startswith("asked") for line in lines)
-        shutil.rmtree(folder.parent)
+    with children() as start:
+        for first in range(0, n_kills, lives):
+            folder = Path(tempfile.mkdtemp()) / "files"
+            folder.mkdir()
+            lines = kill_one_by_one(folder / "agent.db", lives, first, start, rng)
+            check_after_death(folder / "agent.db", lines)
+            told += sum(line.startswith("told") for line in lines)
+            asked += sum(line.startswith("asked") for line in lines)
+            shutil.rmtree(folder.parent)
     return {"kills": n_kills, "decisions": asked, "rewards": told, "lost": 0, "doubled": 0}
 
 
@@ -53,9 +55,9 @@ def prove_two(n_kills: int = 1000, lives: int = 50) -> dict[str, Any]:
     """
     rng = np.random.default_rng(0)
     told = learners = 0
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server, children() as start:
         for first in range(0, n_kills, lives):
             address = new_database(server, f"kills_{first}")
-            lines, killed = kill_in_turns(address, lives, 1000 * first, rng)
+            lines, killed = kill_in_turns(address, lives, 1000 * first, start, rng)
             told, learners = told + check_database(address, lines), learners + killed
     return {"kills": n_kills, "of learners": learners, "rewards": told, "lost": 0, "doubled": 0}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from posse import Agent, GramStatistics
+from posse.core.learner_state import LearnerState
 from posse.live.sqlite import SqliteJournal
-
-ROOT = Path(__file__).parent.parent
 
 
 def statistics_of(agent: Agent) -> GramStatistics:
@@ -30,9 +26,16 @@ def same_state(one: Agent, other: Agent) -> None:
     assert (first.live, first.frozen, first.forbidden) == (second.live, second.frozen, second.forbidden)
     for name in ("excess", "variance", "moving", "lift_counts", "lift_totals", "shadow"):
         assert getattr(first.monitor, name).tobytes() == getattr(second.monitor, name).tobytes(), name
-    left, right = first.learner, second.learner
-    assert left is not None
-    assert right is not None
+    assert first.learner is not None
+    assert second.learner is not None
+    same_learner(first.learner, second.learner)
+    assert (first.control is None) == (second.control is None)
+    if first.control is not None and second.control is not None:
+        same_learner(first.control, second.control)
+
+
+def same_learner(left: LearnerState, right: LearnerState) -> None:
+    """Learners whose beliefs and statistics are equal, bit by bit."""
     assert left.names == right.names
     for name in ("theta", "root", "deviation", "seen", "retired"):
         assert getattr(left, name).tobytes() == getattr(right, name).tobytes(), name
@@ -50,17 +53,6 @@ def crash(agent: Agent) -> None:
     journal._db.close()
     assert journal._lock is not None
     journal._lock.release()
-
-
-def run_child(path: Path, durability: str, seed: int, fault: str = "") -> subprocess.Popen[str]:
-    """Start a process that asks and tells until it is killed, and says what was acknowledged."""
-    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    return subprocess.Popen(
-        [sys.executable, "-m", "proofs.live_child", str(path), durability, str(seed), fault],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-    )
 
 
 def check_after_death(path: Path, lines: list[str]) -> None:

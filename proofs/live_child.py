@@ -1,7 +1,4 @@
-"""A process to be killed: asks and tells in a loop, and says what was acknowledged, a line at a time.
-
-python live_child.py PATH DURABILITY SEED [FAULT]
-"""
+"""A process to be killed: asks and tells in a loop, and says what was acknowledged, a line at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import ctypes
 import errno
 import platform
 import struct
-import sys
 
 import numpy as np
 
@@ -45,9 +41,9 @@ def fail(fault: str) -> None:
         raise OSError(ctypes.get_errno(), "no filter for system calls")
 
 
-def main(path: str, durability: str, seed: int, fault: str) -> None:
-    """Ask and tell until something fails or the process is killed; with a FAULT it does so soon."""
-    rng = np.random.default_rng(seed)
+def main(path: str, durability: str, seed: str, fault: str = "") -> None:
+    """Ask and tell until something fails or the process is killed; with a fault it does so soon."""
+    rng = np.random.default_rng(int(seed))
     agent = Agent.open(path, durability=durability, refits="inline", snapshot_every=50, reward_wait=1.0)
     start = agent.status().decisions
     for n in range(start, start + 1_000_000):
@@ -64,7 +60,3 @@ def main(path: str, durability: str, seed: int, fault: str) -> None:
         except JournalError as error:
             print("error", error, flush=True)
             return
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +11,8 @@ import numpy as np
 import psycopg
 
 from posse import Agent
-from proofs.live_checks import ROOT, same_state, statistics_of
-
-ASKS, LEARNS = "proofs.asking_child", "proofs.learning_child"
+from proofs.children import Child, Children, wait_at_random
+from proofs.live_checks import same_state, statistics_of
 
 
 @contextmanager
@@ -41,57 +35,34 @@ def new_database(server: Any, name: str) -> str:
     return str(server.get_uri(name))
 
 
-class Child:
-    """A process that asks, or one that learns; what it says goes to a file, so that it never waits for us."""
-
-    def __init__(self, module: str, address: str, *arguments: object) -> None:
-        paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, address, *map(str, arguments)],
-            stdout=self._said,
-            text=True,
-            env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        )
-
-    @property
-    def lines(self) -> list[str]:
-        """What it has said so far; the last line may be cut off."""
-        return os.pread(self._said.fileno(), 2**30, 0).decode().splitlines(keepends=True)
-
-    def wait_for(self, n_lines: int) -> None:
-        """Wait until it has said so many lines."""
-        while len(self.lines) < n_lines:
-            assert self._process.poll() is None, "a process ended by itself"
-            time.sleep(0.002)
-
-    def kill(self) -> list[str]:
-        """Kill it, and return all that it had said."""
-        self._process.kill()
-        self._process.wait()
-        with self._said:
-            return self.lines
-
-
-def kill_in_turns(address: str, n_kills: int, first: int, rng: np.random.Generator) -> tuple[list[str], int]:
+def kill_in_turns(
+    address: str, n_kills: int, first: int, start: Children, rng: np.random.Generator
+) -> tuple[list[str], int]:
     """Let one process ask and one learn, kill one of them at a random moment, and go on with another.
 
     Returns what was acknowledged, a line each, and how many of those that were killed had been learning.
     """
     Agent.open(address, refits="inline", seed=0).close()
-    asks, learns = Child(ASKS, address, first, 10**6), Child(LEARNS, address, first)
+
+    def asking(seed: int) -> Child:
+        return start.start("proofs.asking_child", address, seed, 10**6)
+
+    def learning(seed: int) -> Child:
+        return start.start("proofs.learning_child", address, seed)
+
+    asks, learns = asking(first), learning(first)
     lines: list[str] = []
     learners = 0
     for number in range(first + 1, first + n_kills + 1):
         if rng.random() < 0.5:
-            learns.wait_for(int(rng.integers(1, 40)))
+            wait_at_random(learns, 40, rng)
             learns.kill()
             learners += 1
-            learns = Child(LEARNS, address, number)
+            learns = learning(number)
         else:
-            asks.wait_for(int(rng.integers(1, 40)))
+            wait_at_random(asks, 40, rng)
             lines += asks.kill()
-            asks = Child(ASKS, address, number, 10**6)
+            asks = asking(number)
     learns.kill()
     return lines + asks.kill(), learners
 

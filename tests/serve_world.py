@@ -68,9 +68,9 @@ class Client:
 
 
 class Served:
-    """`posse serve` as a process; its output is read as it comes."""
+    """`posse serve` as a process, after a first statement; its output is read as it comes."""
 
-    def __init__(self, *arguments: object, most_file: int | None = None) -> None:
+    def __init__(self, *arguments: object, most_file: int | None = None, first: str = "") -> None:
         limit: Callable[[], None] | None = None
         if most_file is not None:
             size = most_file
@@ -80,7 +80,13 @@ class Served:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from posse.cli import main; main()", "serve", *map(str, arguments)],
+            [
+                sys.executable,
+                "-c",
+                f"{first}\nfrom posse.cli import main; main()",
+                "serve",
+                *map(str, arguments),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -22,8 +22,9 @@ from posse.paper.armul import (
     prior_beside,
     robust,
 )
-from posse.paper.armul_published import DELTAS, ERRORS
+from posse.paper.armul_published import ERRORS
 from posse.paper.registry import figures_named
+from tables import armul_table
 
 SMALL = ArmulStudy(n_tasks=9, n_rounds=40, dim=5, rank=2, deltas=(0.0, 0.4))
 
@@ -89,42 +90,28 @@ def test_a_cell_is_played_and_says_the_largest_error() -> None:
         assert SMALL.play(cell, 1)["error"].to_list() != table["error"].to_list()
 
 
-def table_of(errors: dict[str, float] | None = None, spread: float = 0.0) -> pl.DataFrame:
-    """Published errors in every cell, times a factor for each estimator, over four seeds."""
-    factors, rows = errors or {}, []
-    for structure in STRUCTURES:
-        for outliers in (0.0, 0.2):
-            for place, delta in enumerate(DELTAS):
-                for seed in range(4):
-                    for name in ESTIMATORS:
-                        base = ERRORS[structure, outliers, "armul" if name == "prior" else name][place]
-                        error = base * factors.get(name, 1.0) * (1.0 + spread * (seed - 1.5))
-                        rows.append((structure, outliers, delta, seed, name, error, error, None, 0.1))
-    names = ["structure", "outliers", "delta", "seed", *ArmulStudy.measured]
-    return pl.DataFrame(rows, schema=names, orient="row")
-
-
 def test_claims_follow_the_table() -> None:
-    published = table_of(spread=1e-4)
+    published = armul_table(spread=1e-4)
     assert as_published(published).verdict == "holds"
     assert never_worse(published).verdict == "holds"
     assert prior_beside(published).verdict == "holds"
-    assert as_published(table_of({"alone": 1.2})).verdict == "fails"
-    assert as_published(table_of(spread=0.5)).verdict == "undecided"
-    assert never_worse(table_of({"armul": 1.2})).verdict == "fails"
-    assert prior_beside(table_of({"prior": 1.3})).verdict == "fails"
-    better, worse = table_of({"armul": 0.5}, spread=1e-4), table_of({"armul": 3.0}, spread=1e-4)
+    assert as_published(armul_table({"alone": 1.2})).verdict == "fails"
+    assert as_published(armul_table(spread=0.5)).verdict == "undecided"
+    assert never_worse(armul_table({"armul": 1.2})).verdict == "fails"
+    assert prior_beside(armul_table({"prior": 1.3})).verdict == "fails"
+    better, worse = armul_table({"armul": 0.5}, spread=1e-4), armul_table({"armul": 3.0}, spread=1e-4)
     assert robust(better).verdict == "holds"
     assert robust(worse).verdict == "fails"
 
 
 def test_charts_have_a_panel_for_each_structure_and_the_published_curves() -> None:
     for outliers in (0.0, 0.2):
-        chart = errors_chart(table_of(spread=0.01), outliers)
+        chart = errors_chart(armul_table(spread=0.01), outliers)
         assert [panel.title for panel in chart.panels] == list(STRUCTURES.values())
         for panel, structure in zip(chart.panels, STRUCTURES, strict=True):
             labels = [series.label for series in panel.series]
-            assert labels == [*(label for label, _ in ESTIMATORS.values()), *["published"] * 3]
+            own = [label for label, _ in ESTIMATORS.values()]
+            assert labels == [*own, *(f"{label}, published" for label in own[:3])]
             assert panel.series[-3].y == ERRORS[structure, outliers, "armul"]
 
 

@@ -1,13 +1,12 @@
 """Runs on a Dask cluster: the same to the last bit, whatever dies."""
 
-import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from multiprocessing import active_children
@@ -45,20 +44,6 @@ def wait_until(condition: Callable[[], Any]) -> None:
 
 def workers_of(cluster: LocalCluster) -> Workers:
     return Workers(engine="dask", address=cluster.scheduler_address)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    cluster = LocalCluster(
-        n_workers=3,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=None,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-    )
-    yield cluster
-    cluster.close()
 
 
 def test_a_killed_worker_changes_nothing(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from proofs import diagnose_ugly
 from proofs.diagnose import simulated_log
 from scipy import stats
 from typer.testing import CliRunner, Result
@@ -22,7 +23,7 @@ from posse.logs.directions import directions_of
 from posse.logs.held_out import HeldOut, Noise, estimate_noise, hold_out, splits, squared_errors, total
 from posse.logs.learning_curve import curve_point, learning_curve, newcomers, rows_needed
 from posse.logs.levels import counted_from, usual_level, with_levels, without_levels
-from posse.logs.verdict import Gain, decide, gain_over_tasks
+from posse.logs.verdict import Gain, decide, gain_over_tasks, is_better
 from posse.numerics.checks import Array, IntArray
 
 
@@ -273,6 +274,19 @@ def test_the_verdict_follows_from_gain_and_rank(
     assert decide(Gain(value=value, low=low, high=high), rank) == verdict
 
 
+def test_better_is_by_more_than_a_standard_error() -> None:
+    """Of two equally good estimates one is called better in 16 % of cases: 2,000 times, give or take 3 %.
+
+    The deviation of the share by chance is 0.8 %. And what helps every task alike is found.
+    """
+    rng = np.random.default_rng(0)
+    errors = rng.standard_normal((2000, 2, 30))
+    assert np.mean([is_better(*pair) for pair in errors]) == pytest.approx(0.16, abs=0.03)
+    assert is_better(errors[0, 0], errors[0, 0] + 0.01)
+    assert not is_better(errors[0, 0], errors[0, 0])
+    assert is_better(np.ones(1), np.full(1, 2.0))
+
+
 # The whole
 
 
@@ -288,6 +302,16 @@ def test_verdicts_are_right_on_simulated_logs(related: bool, logging: str, level
             abs(found.gain - simulated_log(1000, related=True, logging=logging, levels=levels).fresh_gain())
             < 0.3
         )
+
+
+@pytest.mark.parametrize("related", [True, False])
+def test_verdicts_are_right_on_an_ugly_log_whose_arms_are_a_category(related: bool) -> None:
+    """An effect of the usual offer that others are counted from would be in common to unrelated shops.
+
+    One log each, of seeds that the proof does not have: it says how often a verdict is wrong.
+    """
+    verdict, rank, *_ = diagnose_ugly.one(1000, related=related, arm=None)
+    assert (verdict, rank) == (("share", 2) if related else ("do not share", 0))
 
 
 def test_a_diagnosis_does_not_depend_on_units_or_on_where_rewards_begin() -> None:
@@ -373,19 +397,17 @@ def test_the_curve_falls_and_sharing_needs_fewer_rows() -> None:
 
 
 def test_newcomers_have_no_part_in_the_prior_that_predicts_them() -> None:
-    """Rows of a new task change nothing before it has any: with two tasks, each is predicted by the other."""
-    rows = Rows(n_tasks=2, n_rows=80)
-    noise = Noise(variances=np.ones(2), realised=np.zeros(2))
+    """Rows of a new task change nothing before it has any: each of three tasks is predicted by the others."""
+    rows = Rows(n_tasks=3, n_rows=120)
+    noise = Noise(variances=np.ones(3), realised=np.zeros(3))
     parts = rows.statistics()
     found = newcomers(parts, 0, noise)[0]
     assert found.rows == 0
     expected = []
     everything = total(parts)
-    for task, other in ((0, 1), (1, 0)):
-        theirs = everything.take([other])
-        level = usual_level(theirs, 0)
-        theta = FactorPrior().fit(counted_from(theirs, level, 0)).prior.mean.copy()
-        theta[0] += level
+    for task in range(3):
+        others = everything.take([other for other in range(3) if other != task])
+        theta = FactorPrior(mean="level").fit(others).prior.mean
         own = everything.take([task])
         expected.append(float(squared_errors(own, theta[None])[0] / own.count[0]))
     assert found.shared == pytest.approx(1.0 + np.mean(expected), rel=1e-6)
@@ -578,6 +600,17 @@ def test_the_command_says_what_the_library_does(log: str, tmp_path: Path) -> Non
     )
     printed = run(log, *chosen, "--parts", "5", "--json")
     assert json.loads(printed.stdout) == json.loads(found.to_json())
+
+
+def test_the_command_takes_several_files_and_codes_as_names(log: str, tmp_path: Path) -> None:
+    frame = pd.read_csv(log).assign(region=lambda rows: rows["stock"].rank().astype(int) % 3)
+    paths = [str(tmp_path / name) for name in ("1.csv", "2.csv")]
+    frame[:300].to_csv(paths[0], index=False)
+    frame[300:].to_csv(paths[1], index=False)
+    chosen = ["--task", "shop", "--reward", "sold", "--parts", "2", "--categories", "region", "--json"]
+    found = json.loads(run(*paths, *chosen).stdout)
+    assert found["rows"] == 600
+    assert {"region=0", "region=1", "region=2"} <= set(found["features"])
 
 
 @pytest.mark.parametrize(

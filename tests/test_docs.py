@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from docs.pages import ROOT, Outcome, PageRun, pages
 
@@ -18,9 +19,15 @@ SLOW = {"docs/howto/command.md", "docs/howto/live.md", "docs/howto/logs.md", "do
 )
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # what a page writes is not left behind
-    for outcome in PageRun(page).outcomes():
+    run = PageRun(page)
+    for outcome in run.outcomes():
         if not outcome.agrees:
             assert outcome.printed == outcome.expected, f"line {outcome.line}; `make numbers` writes it anew"
+    for drawn, shown in run.pictures():
+        image = pytest.importorskip("matplotlib.image")
+        np.testing.assert_array_equal(
+            image.imread(drawn), image.imread(shown), f"`make numbers` copies {shown}"
+        )
 
 
 def test_numbers_are_compared_and_seconds_are_not() -> None:

@@ -26,7 +26,7 @@ def naive_features(row: dict[str, Any]) -> dict[str, float]:
     known = row["price"] is not None
     found["price"] = (row["price"] - 10.0) / 2.0 if known else 0.0
     found["price missing"] = float(not known)
-    for level in ("blue", "green"):
+    for level in ("red", "blue", "green"):
         found[f"colour={level}"] = float(row["colour"] == level)
     found["colour=(other)"] = float(row["colour"] not in (None, "red", "blue", "green"))
     found["colour missing"] = float(row["colour"] is None)
@@ -36,7 +36,7 @@ def naive_features(row: dict[str, Any]) -> dict[str, float]:
     hours = (day.hour + day.minute / 60) / 24 * 2 * math.pi
     year = seconds / (365.25 * 86_400) * 2 * math.pi
     parts = {"trend": (seconds - 1.7e9) / 1e6, "hour sin": math.sin(hours), "hour cos": math.cos(hours)}
-    days = ("Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     parts |= {name: float(f"{day:%A}" == name) for name in days}
     parts |= {"season sin": math.sin(year), "season cos": math.cos(year)}
     found |= {f"at {name}": value if at else 0.0 for name, value in parts.items()}
@@ -62,6 +62,39 @@ def test_features_equal_those_of_a_naive_loop() -> None:
     expected = [naive_features(row) for row in ROWS]
     assert encoder.features == tuple(expected[0])
     assert found == pytest.approx(np.array([list(row.values()) for row in expected]), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("column", "features", "rows", "fallback"),
+    [
+        (CategoryColumn(name="c", levels=("a", "b")), ("c=b",), [[0], [1], [0], [0]], "taken for 'a'"),
+        (
+            CategoryColumn(name="c", levels=("a", "b"), missing=True),
+            ("c=a", "c=b", "c missing"),
+            [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]],
+            "taken for an average of the levels",
+        ),
+        (
+            CategoryColumn(name="c", levels=("a",), other=True),
+            ("c=(other)",),
+            [[0], [1], [1], [0]],
+            "taken for 'a'",
+        ),
+        (
+            CategoryColumn(name="c", levels=("a", "b", "d")),
+            ("c=a", "c=b", "c=d"),
+            [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]],
+            "taken for an average of the levels",
+        ),
+    ],
+)
+def test_every_level_has_a_feature_unless_one_tells_two_cases_apart(
+    column: CategoryColumn, features: tuple[str, ...], rows: list[list[float]], fallback: str
+) -> None:
+    assert column.features == features
+    assert column.fallback == fallback
+    encoder = Encoder(columns=(column,), intercept=False)
+    assert encoder.encode({"c": ["a", "b", "z", None]}).tolist() == rows
 
 
 def test_frames_arrays_and_lists_give_equal_features() -> None:
@@ -99,7 +132,7 @@ def test_interactions_are_products_of_all_features() -> None:
     for place, name in enumerate(encoder.features[plain.dim :], start=plain.dim):
         one, other = name.split(" × ")
         assert np.array_equal(x[:, place], base[:, names.index(one)] * base[:, names.index(other)])
-    assert encoder.dim == plain.dim + 2 * 4
+    assert encoder.dim == plain.dim + 2 * 5
 
 
 def test_arms_have_blocks_of_their_own() -> None:

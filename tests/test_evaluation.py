@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from estimators.bandits import ips as vw_ips
 from estimators.bandits import snips as vw_snips
+from proofs.decision_logs import ARMS, Played, World, play
 from typer.testing import CliRunner
 
-from decision_logs import ARMS, Played, World, play
 from posse import FactorPrior, Greedy, IndependentUCB, LearningPolicy, Random, SharedGreedy, SharedThompson
 from posse.cli import app
 from posse.core.columns import NumberColumn

@@ -87,7 +87,7 @@ def test_what_needs_no_extra_works_without_any() -> None:
     assert run_command("--version", hidden=everything).returncode == 0
     taught = run_command("--help", hidden=everything)
     assert taught.returncode == 0
-    assert taught.stdout.count("Not installed:") == 8
+    assert taught.stdout.count("Not installed:") == 9
     listed = run_command("list", hidden=everything)
     assert listed.returncode == 0
     assert "shared-greedy" in listed.stdout

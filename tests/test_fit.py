@@ -451,8 +451,9 @@ def test_explain_shows_the_largest_effects_or_all_of_them(folder: Path) -> None:
     found = explain(load(model), "Oslo")
     for line, effect, item in zip(listed, found.effects, effects, strict=True):
         assert with_deviation(effect.together, effect.together_deviation) in line
-        assert f" {effect.weight:.0%}" in line
-        assert item["weight"] == effect.weight
+        weight = None if np.isnan(effect.weight) else effect.weight
+        assert ("-" if weight is None else f" {weight:.0%}") in line
+        assert item["weight"] == weight
         assert item["per_unit"] == effect.per_unit
         assert (item["own"] is None) == np.isnan(effect.own)
 

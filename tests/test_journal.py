@@ -8,15 +8,19 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from proofs.live_checks import check_after_death, crash, run_child, same_state, statistics_of
+from proofs.children import children
+from proofs.kills import kill_one_by_one
+from proofs.live_checks import check_after_death, crash, same_state, statistics_of
 
 from live_world import TASKS, Clock, arms, assert_same
 from posse import Encoder, FactorPrior, GramStatistics, IndependentThompson, Model, SharedThompson
 from posse.core.account import Account
+from posse.core.protocols import Policy
 from posse.live import Agent, read_status
 from posse.live.journal import JournalError
 
@@ -43,7 +47,7 @@ def live(agent: Agent, rng: np.random.Generator, clock: Clock, n: int) -> None:
             agent.promote(max(version.number for version in agent.versions()))
 
 
-def opened(path: Path, clock: Clock, every: int = 10**9) -> Agent:
+def opened(path: Path, clock: Clock, every: int = 10**9, control: Policy | None = None) -> Agent:
     return Agent.open(
         path,
         rewards="last",
@@ -51,7 +55,8 @@ def opened(path: Path, clock: Clock, every: int = 10**9) -> Agent:
         default_reward=0.1,
         refits="inline",
         control=0.2,
-        control_arm=1,
+        control_arm=1 if control is None else None,
+        control_policy=control,
         snapshot_every=every,
         seed=7,
         clock=clock,
@@ -64,16 +69,22 @@ def test_an_agent_that_stopped_goes_on_bit_by_bit_as_one_that_never_did(
     tmp_path: Path, seed: int, every: int
 ) -> None:
     clock, other_clock = Clock(), Clock()
-    whole = opened(tmp_path / "whole.db", other_clock)
+    control = IndependentThompson() if seed % 2 else None
+    whole = opened(tmp_path / "whole.db", other_clock, control=control)
+    whole.freeze()
+    whole.freeze(seed > 1)
     for part in range(5):
         # one life goes on; the other ends by a crash or a close after every part
         rng = np.random.default_rng([seed, part])
         live(whole, rng, other_clock, 30)
-        again = opened(tmp_path / "again.db", clock, every)
+        again = opened(tmp_path / "again.db", clock, every, control)
+        if part == 0:
+            again.freeze()
+            again.freeze(seed > 1)
         live(again, np.random.default_rng([seed, part]), clock, 30)
         same_state(whole, again)
         crash(again) if part % 2 else again.close()
-    again = opened(tmp_path / "again.db", clock)
+    again = opened(tmp_path / "again.db", clock, control=control)
     same_state(whole, again)
     assert again.versions()[1:] == () or again.versions()[-1].events > 0
     next_one = [agent.ask("a", np.eye(3), id="next") for agent in (whole, again)]
@@ -82,26 +93,19 @@ def test_an_agent_that_stopped_goes_on_bit_by_bit_as_one_that_never_did(
     crash(again)
     # all events from the first one on, and no state at all
     shutil.rmtree(tmp_path / "again.db-states")
-    again = opened(tmp_path / "again.db", clock)
+    again = opened(tmp_path / "again.db", clock, control=control)
     same_state(whole, again)
     again.close()
     whole.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("durability", ["process", "power"])
-def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path, durability: str) -> None:
-    path, lines = tmp_path / "files" / "agent.db", []
+def test_nothing_acknowledged_is_lost_by_kills(tmp_path: Path) -> None:
+    path = tmp_path / "files" / "agent.db"
     path.parent.mkdir()
-    rng = np.random.default_rng(5)
-    for seed in range(3):
-        child = run_child(path, durability, seed)
-        assert child.stdout is not None
-        lines += [child.stdout.readline() for _ in range(int(rng.integers(20, 200)))]
-        child.kill()
-        rest, _ = child.communicate()
-        lines += rest.splitlines(keepends=True)
-    assert sum(line.startswith("told") for line in lines) > 20
+    with children() as start:
+        lines = kill_one_by_one(path, 20, 0, start, np.random.default_rng(5))
+    assert sum(line.startswith("told") for line in lines) > 200
     check_after_death(path, lines)
 
 
@@ -247,7 +251,7 @@ def test_a_model_of_a_log_is_what_an_agent_begins_with(tmp_path: Path) -> None:
         estimate=FactorPrior().fit(statistics),
         statistics=statistics,
         encoder=encoder,
-        tasks=tuple("abcdefghij"),
+        tasks=("a", "b", "c", "secret-shop", *"efghij"),
         task="shop",
         reward="sales",
         arm="arm",
@@ -267,7 +271,23 @@ def test_a_model_of_a_log_is_what_an_agent_begins_with(tmp_path: Path) -> None:
     crash(agent)
     again = Agent.open(path, refits="inline", seed=0)
     same_state(agent, again)
-    again.close()
+    again.erase("secret-shop")
+    assert again.status().tasks == 10
+    with pytest.raises(ValueError, match="one that was seen"):
+        again.erase("secret-shop")
+    crash(again)
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or b"secret-shop" not in file.read_bytes(), file
+    agent = Agent.open(path, model=model, refits="inline", seed=0)  # which is known by its digest
+    same_state(agent, again)
+    crash(agent)
+    shutil.rmtree(tmp_path / "agent.db-states")  # so that all is learned anew, from what is left of the model
+    agent = Agent.open(path, refits="inline", seed=0)
+    assert statistics_of(agent).count[3] == 0.0
+    assert "secret-shop" not in agent.tasks()
+    agent.close()
+    with pytest.raises(ValueError, match="must be that which it was made with"):
+        Agent.open(path, model=replace(model, task="another"))
 
 
 def test_old_decisions_are_archived_and_exported_as_a_table(tmp_path: Path) -> None:
@@ -306,3 +326,32 @@ def test_old_decisions_are_archived_and_exported_as_a_table(tmp_path: Path) -> N
     again = opened(path, clock)
     same_state(agent, again)
     again.close()
+
+
+def test_a_snapshot_of_events_that_the_journal_has_lost_is_not_gone_on_from(tmp_path: Path) -> None:
+    # a loss of power may take the last events of level "process", and leave a snapshot that has them
+    path, clock = tmp_path / "agent.db", Clock()
+    agent = Agent.open(path, refits="inline", seed=0, clock=clock)
+    for number in range(40):
+        agent.tell(agent.ask(TASKS[number % 3], np.eye(3)[:2], id=str(number)).id, float(number))
+    agent.publish()
+    (before,) = (tmp_path / "agent.db-states").glob("snapshot-*")
+    kept = before.read_bytes()
+    for number in range(40, 60):
+        agent.tell(agent.ask("a", np.eye(3)[:2], id=str(number)).id, float(number))
+    agent.close()
+    with sqlite3.connect(path) as db:
+        (last,) = db.execute("SELECT seq FROM decisions WHERE id = '45'").fetchone()
+        for table in ("decisions", "rewards", "shown", "others"):
+            db.execute(f"DELETE FROM {table} WHERE seq >= ?", (last,))
+    db.close()
+    assert before.read_bytes() == kept
+    again = Agent.open(path, refits="inline", seed=0, clock=clock)
+    assert (again.status().decisions, again.status().rewards) == (45, 45)
+    for number in range(100, 130):  # these get the numbers of events that were lost
+        again.tell(again.ask("b", np.eye(3)[:2], id=str(number)).id, 1.0)
+    crash(again)
+    third = Agent.open(path, refits="inline", seed=0, clock=clock)
+    same_state(again, third)
+    assert third.status().rewards == 75
+    third.close()

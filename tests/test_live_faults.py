@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from proofs.live_checks import check_after_death, crash, run_child, same_state
+from proofs.children import Children, children
+from proofs.live_checks import check_after_death, crash, same_state, statistics_of
 
+from live_world import TASKS, Clock, arms
+from posse import Encoder, FactorPrior, GramStatistics, Model
+from posse.core.account import Account
 from posse.live import Agent, read_status
 from posse.live.journal import JournalError
 from posse.live.sqlite import SqliteJournal
-from posse.live.states import States
+from posse.live.states import States, sync
 from posse.numerics.compiled import compiled
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Children]:
+    """What starts processes."""
+    with children() as started:
+        yield started
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="system calls are filtered by Linux")
@@ -27,13 +39,11 @@ from posse.numerics.compiled import compiled
     [("sync", "power", "disk I/O error"), ("full", "power", "full"), ("full", "process", "full")],
 )
 def test_a_disk_that_fails_acknowledges_nothing_and_corrupts_nothing(
-    tmp_path: Path, fault: str, durability: str, words: str
+    tmp_path: Path, start: Children, fault: str, durability: str, words: str
 ) -> None:
     path = tmp_path / "files" / "agent.db"
     path.parent.mkdir()
-    child = run_child(path, durability, 1, fault)
-    out, _ = child.communicate(timeout=120)
-    lines = out.splitlines(keepends=True)
+    lines = start.start("proofs.live_child", path, durability, 1, fault).wait()
     assert lines[-1].startswith("error")
     assert words in lines[-1]
     assert ("must be opened again" in lines[-1]) == (durability == "power")
@@ -179,3 +189,104 @@ def test_code_is_compiled_where_the_compiler_has_no_place_for_its_cache(
     with pytest.raises(RuntimeError, match="no locator"):
         pytest.importorskip("numba").njit(cache=True)(double)
     assert compiled(double)(4.0) == 8.0
+
+
+def test_decisions_are_in_the_journal_or_in_the_archive_when_a_process_dies_in_between(
+    tmp_path: Path, start: Children
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, clock, rng = tmp_path / "files" / "agent.db", Clock(0.0), np.random.default_rng(3)
+    path.parent.mkdir()
+    agent = Agent.open(path, refits="inline", seed=0, clock=clock)
+    for number in range(600):
+        clock.now += 1.0
+        agent.tell(agent.ask(TASKS[number % 3], arms(rng), id=f"{number}").id, float(rng.standard_normal()))
+    before = agent.status()
+    crash(agent)
+    every, archived = {str(number) for number in range(600)}, set()
+    interrupted = in_both = 0
+    for life in range(12):
+        out = tmp_path / f"{life}.parquet"
+        child = start.start("proofs.archiving_child", path, out, 50.0 * (life + 1))
+        if life % 3 == 0:
+            lines = child.wait()
+        else:
+            child.wait_for(1)
+            end = time.monotonic() + rng.uniform(0.0, 0.03)
+            while time.monotonic() < end or (life % 3 == 2 and child.alive and not out.exists()):
+                pass
+            lines = child.kill()
+        interrupted += len(lines) < 2
+        if out.exists():  # whole, or not there at all
+            archived |= set(parquet.read_table(out, columns=["id"])["id"].to_pylist())
+        agent = Agent.open(path, refits="inline", clock=clock)
+        kept = {number for number in every if agent.find(number) is not None}
+        assert kept | archived == every
+        in_both += bool(kept & archived)
+        if len(lines) == 2:
+            assert not kept & {str(number) for number in range(50 * (life + 1) - 1)}
+        assert agent.status() == before
+        crash(agent)
+    assert 0 < interrupted <= 8
+    assert in_both > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says which file it is")
+def test_a_new_file_is_on_the_disk_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, plain = [], os.fsync
+
+    def noted(file: int) -> None:
+        seen.append(os.readlink(f"/proc/self/fd/{file}"))
+        plain(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    (tmp_path / "new").touch()
+    sync(tmp_path / "new")
+    assert seen == [str(tmp_path / "new"), str(tmp_path)]
+
+
+@pytest.mark.parametrize("stage", ["drop_version", "save_state", "erase", "set_meta"])
+def test_a_task_is_erased_to_the_end_by_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    path, encoder = tmp_path / "agent.db", Encoder(arms=("red", "blue"))
+    x = encoder.encode({}, ["red", "blue"] * 20)
+    statistics = GramStatistics.from_rows(np.repeat(np.arange(4), 10), x, x[:, 1] - x[:, 2], 4)
+    model = Model(
+        estimate=FactorPrior().fit(statistics),
+        statistics=statistics,
+        encoder=encoder,
+        tasks=("one", "two", "secret-shop", "three"),
+        task="shop",
+        reward="sales",
+        arm="arm",
+        account=Account(source="log", rows=40, used=40),
+    )
+    agent = Agent.open(path, model=model, refits="inline", seed=0)
+    for number in range(40):
+        agent.tell(agent.ask(("one", "secret-shop")[number % 2], ["red", "blue"]).id, float(number))
+    agent.publish()
+
+    class KilledError(Exception):
+        """The process ends here."""
+
+    def end(*arguments: object, **named: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as away:
+        away.setattr(SqliteJournal, stage, end)
+        with pytest.raises(KilledError):
+            agent.erase("secret-shop")
+    crash(agent)
+    again = Agent.open(path, refits="inline", seed=0)
+    assert "secret-shop" not in again.tasks()
+    again.erase("secret-shop")
+    with pytest.raises(ValueError, match="one that was seen"):
+        again.erase("secret-shop")
+    assert statistics_of(again).count.tolist() == [10.0 + 20.0, 10.0, 0.0, 10.0]
+    crash(again)
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or b"secret-shop" not in file.read_bytes(), file
+    agent = Agent.open(path, refits="inline", seed=0)
+    same_state(agent, again)
+    agent.close()

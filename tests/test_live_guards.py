@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from proofs.live_checks import same_state, statistics_of
+from proofs.live_checks import crash, same_state, statistics_of
+from scipy.stats import kstest, t
 
 from live_world import TASKS, Clock, Story, arms, assert_same, naive
-from posse import Encoder, FactorPrior, Random, Shared, SharedThompson
+from posse import (
+    Encoder,
+    FactorPrior,
+    Fading,
+    IndependentUCB,
+    Learner,
+    Random,
+    Shared,
+    SharedThompson,
+)
 from posse.live import Agent
 from posse.live.engine import LEAST_QUEUE
 from posse.live.guards import bucket_of
-from posse.live.monitor import SLOTS, lift
+from posse.live.monitor import SLOTS, Monitor, lift
+from posse.live.records import DECIDED, Asked
 
 
 def test_arms_of_batches_and_floors_come_up_as_often_as_is_said() -> None:
@@ -209,3 +221,220 @@ def test_units_in_many_buckets_are_held_back_in_the_share_that_was_asked_for() -
     # 20,000 units: the share of 0.1 within four standard deviations and the rounding of buckets
     held = np.mean([bucket_of(f"user {number}") < round(0.1 * 1024) for number in range(20_000)])
     assert abs(held - 0.1) < 4 * np.sqrt(0.09 / 20_000) + 1 / 2048
+
+
+def test_a_control_policy_decides_and_learns_as_it_would_alone() -> None:
+    # a second road: a learner of that policy alone, which is told the rewards of the control group
+    policy = IndependentUCB()
+    agent = Agent(control=0.5, control_policy=policy, refits="inline", seed=0)
+    names = [f"shop {number}" for number in range(6)]
+    alone = Learner(policy, n_tasks=6, dim=3, names=names, seed=0)
+    rng, refits, played = np.random.default_rng(0), 0, {True: 0, False: 0}
+    for number in range(300):
+        task, offered = names[number % 6], arms(rng)
+        held = bucket_of(task) < 512
+        decision = agent.ask(task, offered)
+        played[held] += 1
+        if held:
+            expected = alone.select([task], offered[None]).probabilities[0]
+            np.testing.assert_allclose(decision.propensities, expected, atol=1e-9)
+            assert decision.propensities.min() == 0.0  # no floor is put under it
+        x, reward = offered[int(decision.arm)], float(rng.standard_normal())
+        agent.tell(decision.id, reward)
+        if held:
+            alone.observe([task], x[None], [reward])
+            if alone.due:
+                alone.update()
+                refits += 1
+    assert min(played.values()) >= 50
+    assert refits > 3
+    task = next(name for name in names if bucket_of(name) < 512)
+    agent.forbid(task, [0, 2])
+    chances = agent.ask(task, np.eye(3)).propensities
+    assert chances.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_control_policy_is_frozen_erased_and_reported_with_the_agent() -> None:
+    agent = Agent(control=1.0, control_policy=IndependentUCB(), rewards="sum", refits="never", seed=0)
+    for number in range(40):
+        decision = agent.ask("ab"[number % 2], np.eye(3))
+        agent.tell(decision.id, float(number), "one")
+        agent.tell(decision.id, 1.0, "two")
+    holdback = agent._desk.engine.holdback
+    assert holdback is not None
+    agent.freeze()
+    before = holdback.state()
+    assert before is not None
+    total = before.state.statistics + before.pending
+    assert_same(total, statistics_of(agent), 1e-9)  # all decisions are of the control group
+    assert total.square.sum() == pytest.approx(sum((number + 1.0) ** 2 for number in range(40)))
+    agent.tell(agent.ask("a", np.eye(3)).id, 500.0)
+    after = holdback.state()
+    assert after is not None
+    np.testing.assert_array_equal(before.theta, after.theta)
+    agent.freeze(False)
+    moved = holdback.state()
+    assert moved is not None
+    assert np.abs(moved.theta - before.theta).max() > 1.0
+    agent.erase("b")
+    erased = holdback.state()
+    assert erased is not None
+    assert "b" not in (erased.names or ())
+    assert erased.state.statistics.count[1] + erased.pending.count[1] == 0.0
+    agent.ask("b", np.eye(3))
+    assert agent.status().alarms == ()
+    holdback.failure = "it broke"
+    assert agent.status().alarms == ("control: the last refit of its policy failed: it broke",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"control_policy": Random}, r"`control_policy` of Agent must be a policy"),
+        ({"control_policy": SharedThompson(memory=Fading(0.9))}, "must remember all rows"),
+        ({"control_policy": Random(), "control_arm": 0}, "`control_arm` of Agent must be None beside"),
+    ],
+)
+def test_control_policies_that_are_wrong_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Agent(control=0.1, **wrong)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_choices_and_probabilities_are_summed_by_slot_as_a_plain_loop_does(named: bool) -> None:
+    monitor, rng = Monitor(), np.random.default_rng(0)
+    excess, variance = np.zeros(SLOTS), np.zeros((SLOTS, SLOTS))
+    entropy = weight = 0.0
+    known: dict[str, int] = {}
+    for _ in range(300):
+        n_arms = int(rng.integers(1, 80))
+        p = rng.dirichlet(np.full(n_arms, 0.5)) if n_arms > 1 else np.ones(1)
+        p[rng.random(n_arms) < 0.1] *= 0.0
+        p = p / p.sum() if p.sum() else np.full(n_arms, 1 / n_arms)
+        arm, control = int(rng.choice(n_arms, p=p)), bool(rng.random() < 0.2)
+        names = tuple(f"arm {k}" for k in rng.permutation(200)[:n_arms]) if named else None
+        monitor.decided(Asked("1", 0.0, "t", arm, names, p, np.ones(1), None, 0, True, -1, control, DECIDED))
+        slots = []
+        for k in range(n_arms):
+            if names is None:
+                slots.append(k % SLOTS)
+                continue
+            if names[k] not in known and len(known) < SLOTS:
+                known[names[k]] = len(known)
+            slots.append(known.get(names[k], bucket_of(names[k]) % SLOTS))
+        q = np.zeros(SLOTS)
+        for k, slot in enumerate(slots):
+            q[slot] += p[k]
+        excess += np.eye(SLOTS)[slots[arm]] - q
+        variance += np.diag(q) - np.outer(q, q)
+        if not control and n_arms > 1:
+            own = -sum(one * np.log(one) for one in p if one > 0.0) / np.log(n_arms)
+            entropy, weight = entropy + (own - entropy) / 500, weight + (1 - weight) / 500
+    np.testing.assert_allclose(monitor.excess, excess, atol=1e-9)
+    np.testing.assert_allclose(monitor.variance, variance, atol=1e-9)
+    assert monitor.entropy == pytest.approx(entropy / weight)
+
+
+def test_sample_ratios_of_an_agent_are_uniform_and_wrong_propensities_are_noticed() -> None:
+    # 60 agents of 300 decisions: by Kolmogorov and Smirnov, a chance below 0.001 once in 1,000 seeds
+    found, caught = [], 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        agent, wrong = Monitor(), Monitor()
+        for _ in range(300):
+            p = rng.dirichlet(np.ones(5))
+            arm = int(rng.choice(5, p=p))
+            agent.decided(Asked("1", 0.0, "t", arm, None, p, np.ones(1), None, 0, True, -1, False, DECIDED))
+            q = p * np.array([0.2, 1.0, 1.0, 1.0, 1.0])
+            q /= q.sum()
+            wrong.decided(Asked("1", 0.0, "t", arm, None, q, np.ones(1), None, 0, True, -1, False, DECIDED))
+        found.append(agent.ratio_chance)
+        caught += wrong.ratio_chance < 0.001
+    assert kstest(found, "uniform").pvalue > 0.001
+    assert caught >= 58
+
+
+def test_batches_heed_forbidden_arms_control_groups_and_the_end_of_waiting(tmp_path: Path) -> None:
+    path, clock = tmp_path / "agent.db", Clock()
+
+    def opened() -> Agent:
+        return Agent.open(
+            path,
+            SharedThompson(),
+            control=0.4,
+            control_arm=2,
+            reward_wait=5.0,
+            refits="never",
+            seed=1,
+            clock=clock,
+        )
+
+    agent, rng = opened(), np.random.default_rng(0)
+    names = [f"shop {number}" for number in range(40)]
+    agent.forbid(names[0], [0, 1])
+    whole = Agent(
+        SharedThompson(), control=0.4, control_arm=2, reward_wait=5.0, refits="never", seed=1, clock=clock
+    )
+    whole.forbid(names[0], [0, 1])
+    expired = 0
+    for _ in range(3):
+        offered = rng.standard_normal((40, 4, 3))
+        made, same = agent.ask_many(names, offered), whole.ask_many(names, offered)
+        for name, decision, other in zip(names, made, same, strict=True):
+            if bucket_of(name) < round(0.4 * 1024):
+                assert (decision.arm, decision.propensity) == (2, 1.0)
+            else:
+                assert 0.0 < decision.propensity < 1.0
+            assert decision.arm == other.arm  # random numbers do not depend on how often it was opened
+        assert made[0].propensities[:2].tolist() == [0.0, 0.0]
+        assert agent._engine.counts["expired"] == expired
+        crash(agent)
+        agent = opened()
+        clock.now += 6.0
+        agent.ask_many(names[:1], offered[:1])
+        whole.ask_many(names[:1], offered[:1])
+        expired += 40
+        assert agent._engine.counts["expired"] == expired
+        clock.now += 6.0
+        expired += 1
+    crash(agent)
+
+
+def test_a_reward_at_the_last_moment_counts_and_the_next_one_is_late() -> None:
+    clock = Clock()
+    agent = Agent(reward_wait=10.0, refits="never", seed=0, clock=clock)
+    first, second = agent.ask("a", np.eye(2)), agent.ask("a", np.eye(2))
+    agent.tell(first.id, 1.0, at=clock.now + 10.0)
+    agent.tell(second.id, 1.0, at=np.nextafter(clock.now + 10.0, np.inf))
+    status = agent.status()
+    assert (status.rewards, status.late, status.pending) == (1, 1, 1)
+
+
+def test_the_lift_is_that_of_a_few_units_worked_out_by_hand() -> None:
+    counts, totals = np.zeros((2, 10)), np.zeros((2, 10))
+    counts[0, :3], totals[0, :3] = [2, 1, 1], [4.0, 3.0, 1.0]  # mean 2, residuals 0, 1, -1
+    counts[1, 3:5], totals[1, 3:5] = [1, 3], [2.0, 2.0]  # mean 1, residuals 1, -1
+    found = lift(counts, totals)
+    assert found is not None
+    variances = [3 / 2 * 2 / 16, 2 / 1 * 2 / 16]
+    freedom = sum(variances) ** 2 / (variances[0] ** 2 / 2 + variances[1] ** 2 / 1)
+    half = t.ppf(0.975, freedom) * np.sqrt(sum(variances))
+    assert found == pytest.approx((1.0, 1.0 - half, 1.0 + half))
+    assert lift(counts[:, :4], totals[:, :4]) is None  # one unit alone says nothing of how units differ
+
+
+def test_alarms_are_raised_by_what_they_are_about_and_by_nothing_less() -> None:
+    clock = Clock()
+    agent = Agent(Random(), refits="never", seed=0, clock=clock)
+    for _ in range(200):
+        agent.ask("a", np.eye(4))
+    clock.now -= 0.5
+    agent.ask("a", np.eye(4))
+    assert agent.status().alarms == ()
+    assert agent._desk.backwards == 0.5
+    clock.now += 0.4
+    agent.ask("a", np.eye(4))
+    assert agent._desk.backwards == 0.5  # the most that it ever was
+    agent._engine.monitor.excess += [60.0, -60.0, *np.zeros(SLOTS - 2)]
+    (alarm,) = agent.status().alarms
+    assert alarm.startswith("sample ratio: choices do not agree with their probabilities")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from proofs.live_checks import crash, same_state, statistics_of
 from typer.testing import CliRunner
 
 from live_world import Clock, arms, assert_same
-from posse import Encoder, Model, load
+from posse import Encoder, Model, SharedThompson, load
 from posse.cli import app
 from posse.core.columns import NumberColumn
 from posse.core.statistics import GramStatistics
@@ -20,7 +21,9 @@ from posse.live.files import export
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
-from posse.logs import diagnose, summarise
+import duckdb
+
+from posse.logs import diagnose, evaluate, replay, summarise
 
 VISIT = {"time": "2026-05-06 18:30:00+02:00", "weather": "rain", "price": 39.5, "stock": 20, "distance": 2.5}
 
@@ -109,6 +112,44 @@ def test_an_exported_log_has_what_the_agent_has_learned_from(tmp_path: Path) -> 
     )
     assert found.verdict == "share"
     agent.close()
+
+
+def test_a_journal_with_all_arms_is_a_log_to_evaluate_and_to_replay(tmp_path: Path) -> None:
+    path, out = tmp_path / "agent.db", tmp_path / "log.parquet"
+    rng, clock = np.random.default_rng(0), Clock()
+    taste = rng.standard_normal((4, 3))
+    agent = Agent.open(path, features="all", floor=0.1, refits="inline", seed=0, clock=clock)
+    chances, rewards, last = [], [], []
+    for number in range(600):
+        clock.now += 1.0
+        offered = arms(rng)
+        decision = agent.ask(f"shop {number % 4}", offered)
+        reward = float(offered[int(decision.arm)] @ taste[number % 4] + rng.standard_normal())
+        agent.tell(decision.id, reward)
+        chances.append(decision.propensity)
+        rewards.append(reward)
+        last.append(int(decision.arm) == len(offered) - 1)
+    agent.close()
+    written = CliRunner().invoke(app, ["log", "export", str(path), str(out), "--every-arm"])
+    assert written.exit_code == 0, written.stderr
+    roles = {"task": "task", "reward": "reward", "propensity": "propensity", "decision": "id"}
+    settings: dict[str, Any] = {**roles, "chosen": "chosen", "time": "time", "features": ["x0", "x1", "x2"]}
+    table = duckdb.sql(f"select *, (arm = '{len(offered) - 1}')::double as own from '{out}'")
+    found = evaluate(table, ["column:own", "uniform"], **settings, n_parts=2)
+    later = np.arange(600) >= 300  # those of the first window are there to learn from
+    by_hand = np.mean(np.array(last)[later] * np.array(rewards)[later] / np.array(chances)[later])
+    assert found.pooled("column:own")["ips"].value == pytest.approx(by_hand)
+    again = replay(out, [SharedThompson()], **settings).policies["SharedThompson()"]
+    assert again.kept > 20
+    assert list(again.tasks) == [f"shop {number}" for number in range(4)]
+
+
+def test_a_journal_without_all_arms_says_so(tmp_path: Path) -> None:
+    with Agent.open(tmp_path / "agent.db", refits="never", seed=0) as agent:
+        agent.ask("a", np.eye(2))
+    with pytest.raises(ValueError, match=r"must keep the features of all arms .* `features` = 'all'"):
+        export(tmp_path / "agent.db", tmp_path / "log.parquet", every_arm=True)
+    assert not (tmp_path / "log.parquet").exists()
 
 
 def test_the_log_of_a_shadow_has_the_arms_that_were_played_and_no_propensities(tmp_path: Path) -> None:

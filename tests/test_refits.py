@@ -13,8 +13,10 @@ from proofs.live_checks import crash, same_state, statistics_of
 
 from live_world import TASKS, arms, assert_same
 from posse import GramStatistics, LearningPolicy, Ridge, SharedThompson, Thompson
+from posse.core.episode import Job
 from posse.core.estimate import Estimate
 from posse.live import Agent
+from posse.live.events import Began, Failed
 from posse.live.refits import BackgroundFitter
 
 PATIENCE = 60.0
@@ -140,3 +142,66 @@ def test_only_so_many_versions_are_kept_to_go_back_to(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"of \[0, {last - 1}, {last}\]\. Got 1"):
         agent.rollback(1)
     agent.close()
+
+
+def stuck_agent(path: Path) -> tuple[Agent, Job]:
+    """An agent whose refit is under way and never ends by itself."""
+    agent = Agent.open(path, refits="background", seed=0)
+    agent._desk.fitter.close()
+    agent._desk.fitter = StuckFitter()
+    feed(agent, 0, 40)
+    job = agent._engine.job
+    assert job is not None
+    return agent, job
+
+
+@pytest.mark.parametrize("turn", ["freeze", "rollback", "erase"])
+def test_an_operator_gives_up_the_refit_under_way_and_its_result_is_not_adopted(
+    tmp_path: Path, turn: str
+) -> None:
+    agent, job = stuck_agent(tmp_path / "agent.db")
+    turns: dict[str, Callable[[], None]] = {
+        "freeze": agent.freeze,
+        "rollback": lambda: agent.rollback(0),
+        "erase": lambda: agent.erase("b"),
+    }
+    turns[turn]()
+    status = agent.status()
+    assert (status.refitting, status.versions, status.version) == (False, 1, 0)
+    before = agent._engine.state()
+    agent._desk.finished(job, 1, job.run().state, "")  # which comes too late
+    assert agent.status() == status
+    assert before.learner is not None
+    after = agent._engine.state().learner
+    assert after is not None
+    np.testing.assert_array_equal(before.learner.theta, after.theta)
+    assert status.alarms == ()
+    assert statistics_of(agent).count.sum() == (40 if turn != "erase" else 27)
+    crash(agent)
+    again = Agent.open(tmp_path / "agent.db", refits="never", seed=0)
+    same_state(agent, again)
+    again.close()
+
+
+def test_the_version_that_decides_is_kept_however_many_come_after_it(tmp_path: Path) -> None:
+    agent = Agent.open(tmp_path / "agent.db", refits="inline", keep=2, seed=0)
+    feed(agent, 0, 60)
+    pinned = agent.status().version
+    agent.rollback(pinned)
+    feed(agent, 60, 200)
+    assert agent.versions()[-1].number > pinned + 3
+    assert agent.status().version == pinned
+    agent.rollback(pinned)
+    crash(agent)
+    again = Agent.open(tmp_path / "agent.db", refits="inline", seed=0)
+    same_state(agent, again)
+    again.close()
+
+
+def test_a_refit_that_succeeds_ends_the_alarm_of_one_that_failed() -> None:
+    agent = Agent(SharedThompson(), refits="inline", seed=0)
+    feed(agent, 0, 40)
+    agent._desk.record(Began(agent._desk.now(), 99), Failed(agent._desk.now(), 99, "it broke"))
+    assert agent.status().alarms == ("refit: the last one failed: it broke",)
+    feed(agent, 40, 200)
+    assert agent.status().alarms == ()

@@ -15,6 +15,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from posse.lab.charts import regret_by_round, regret_by_tasks
+from posse.lab.experiment import Experiment
 from posse.lab.registry import POLICIES, style_of
 from posse.lab.results import final_rounds, summarise
 from posse.paper.overlay import Overlay
@@ -23,7 +24,7 @@ from posse.paper.report import Report, write_report
 from posse.paper.theory import SIZES, Setting, finite_upper, infinite_upper
 from posse.viz import interactive, still
 from posse.viz.chart import Axis, Chart, Panel, Series
-from tables import FIGURES, experiment_of, make_table
+from tables import FIGURES, make_table
 
 
 def report(names: tuple[str, ...], tables: dict[str, pl.DataFrame], out: Path) -> Report:
@@ -37,8 +38,8 @@ def test_no_two_policies_of_a_figure_look_alike() -> None:
     styles = [look.style for look in looks]
     assert len({(style.colour, style.marker) for style in styles}) == len(styles)
     for figure in FIGURES.values():
-        if figure.name != "guarantees":
-            colours = [style_of(name).colour for name in experiment_of(figure).names]
+        if isinstance(figure.study, Experiment):
+            colours = [style_of(name).colour for name in figure.study.names]
             assert len(set(colours)) == len(colours)
 
 

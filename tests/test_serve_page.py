@@ -37,6 +37,7 @@ policy = "shared-greedy"
 [spaces.untouched]
 features = ["x"]
 """
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 SECTIONS = (
     "Over time",
     "Late and missing rewards",
@@ -291,12 +292,10 @@ def test_a_token_is_asked_for_kept_in_the_tab_alone_and_decides_what_may_be_done
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("where", ["#space=shops", "#space=untouched"])
 def test_axe_finds_no_serious_fault(tab: Tab, scheme: str, where: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     tab.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     page = tab.open(where)
     expect(page.locator("#spaces button").first).to_be_visible()
-    script = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
-    page.evaluate(script)  # by the debugger, which the page's policy does not bind
+    page.evaluate(AXE)  # by the debugger, which the page's policy does not bind
     found = page.evaluate("() => axe.run()")
     serious = [
         (one["id"], [node["html"] for node in one["nodes"]])

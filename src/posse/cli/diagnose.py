@@ -14,8 +14,9 @@ from rich.table import Table
 from posse.cli.console import plain_errors
 from posse.cli.log_options import (
     Arm,
+    Categories,
     Features,
-    Log,
+    Logs,
     Missing,
     Propensity,
     Reward,
@@ -23,9 +24,11 @@ from posse.cli.log_options import (
     Weight,
     beside,
     listed,
+    one_source,
+    showing_rows,
     typed,
 )
-from posse.logs import Diagnosis, diagnose
+from posse.logs import Diagnosis, Recipe, diagnose
 from posse.logs.contenders import CONTENDERS
 from posse.logs.diagnose import PARTS
 from posse.logs.diagnosis import TaskGain
@@ -39,7 +42,7 @@ MOST_TASKS, MOST_LOADINGS = 5, 4
 
 def command(
     context: typer.Context,
-    log: Log,
+    log: Logs,
     task: Task,
     reward: Reward,
     features: Features = None,
@@ -50,6 +53,7 @@ def command(
         str | None,
         typer.Option(help="The column with the time: windows are then predicted from those before them."),
     ] = None,
+    categories: Categories = None,
     missing: Missing = "impute",
     parts: Annotated[int, typer.Option(help="How many parts rows are dealt to.")] = PARTS,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with all of it.")] = None,
@@ -69,18 +73,21 @@ def command(
     With --time, rows of a window are predicted from earlier ones: if tasks drift, random rows would hide it.
     """
     with plain_errors(context):
-        found = diagnose(
-            log,
-            task=task,
-            reward=reward,
-            features=None if features is None else listed(features),
-            weight=weight,
-            arm=arm,
-            propensity=propensity,
-            time=time,
-            missing=missing,
-            n_parts=parts,
-        )
+        with showing_rows(f"Reading {' '.join(log)}") as progress:
+            found = diagnose(
+                one_source(log),
+                task=task,
+                reward=reward,
+                features=None if features is None else listed(features),
+                weight=weight,
+                arm=arm,
+                propensity=propensity,
+                time=time,
+                encoder=Recipe(categories=listed(categories)),
+                missing=missing,
+                n_parts=parts,
+                on_rows=progress,
+            )
         if html is not None:
             from posse.logs.page import write_diagnosis
 

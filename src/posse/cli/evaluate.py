@@ -185,7 +185,7 @@ def pooled_table(found: Evaluation) -> Table:
 def task_table(found: Evaluation) -> Table:
     """Return the table of every task, a column for each policy."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("task")
+    table.add_column("task, propensities estimated" if found.estimated else "task")
     for policy in found.policies:
         table.add_column(escape(policy), justify="right")
     rows: dict[tuple[str | None, str], dict[str, Row]] = {}

@@ -35,7 +35,8 @@ def command(
     "own rows" is ridge regression on the task's rows alone. "new task" is what the log makes one expect of a
     task that was never seen. "both" is what the model believes. Each is a mean and its standard deviation.
     "own weighs" says how much of the uncertainty about a new task the own rows have removed: 0 % is all from
-    others, 100 % all own. A dash is a feature that does not vary in the task's rows.
+    others, 100 % all own. A dash is a feature that does not vary in the task's rows; under "own weighs", one
+    of which the prior itself is too uncertain to tell.
 
     Numbers are standardised, so an effect is that of one standard deviation, which "sd" gives in units of the
     column (days for a trend); "per unit" is the effect of one such unit.
@@ -75,7 +76,7 @@ def effects_table(effects: list[Effect]) -> Table:
             with_deviation(effect.own, effect.own_deviation),
             with_deviation(effect.others, effect.others_deviation),
             with_deviation(effect.together, effect.together_deviation),
-            f"{effect.weight:.0%}",
+            "-" if math.isnan(effect.weight) else f"{effect.weight:.0%}",
             "" if effect.scale is None else f"{effect.scale:.3g}",
             "" if effect.per_unit is None else f"{effect.per_unit:.3g}",
         )

@@ -10,8 +10,9 @@ import typer
 from posse.cli.console import plain_errors
 from posse.cli.log_options import (
     Arm,
+    Categories,
     Features,
-    Log,
+    Logs,
     Missing,
     Propensity,
     Reward,
@@ -19,6 +20,7 @@ from posse.cli.log_options import (
     Weight,
     beside,
     listed,
+    one_source,
     plain_warnings,
     showing_rows,
 )
@@ -33,7 +35,7 @@ SURELY, MOST_NAMED = 0.99, 5
 
 def command(
     context: typer.Context,
-    log: Log,
+    log: Logs,
     task: Task,
     reward: Reward,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the model goes.")] = Path("model.posse"),
@@ -41,10 +43,7 @@ def command(
     arm: Arm = None,
     weight: Weight = None,
     propensity: Propensity = None,
-    categories: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Columns of numbers that are names, as codes of regions."),
-    ] = None,
+    categories: Categories = None,
     missing: Missing = "impute",
     rank: Annotated[
         str, typer.Option(help="How many directions tasks share: auto lets the log say, 0 is none.")
@@ -63,9 +62,9 @@ def command(
     """
     with plain_errors(context):
         estimator = FactorPrior(rank=rank if not rank.isdecimal() else int(rank), mean="level")
-        with showing_rows(f"Reading {log}") as show:
+        with showing_rows(f"Reading {' '.join(log)}") as show:
             summary = summarise(
-                log,
+                one_source(log),
                 task=task,
                 reward=reward,
                 features=None if features is None else listed(features),

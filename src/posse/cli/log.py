@@ -21,6 +21,12 @@ def command(
         typer.Argument(help="Of an agent or a service: a file, sqlite:PATH, or the address postgresql://..."),
     ],
     out: Annotated[Path, typer.Argument(help="The Parquet file to write.")],
+    every_arm: Annotated[
+        bool,
+        typer.Option(
+            "--every-arm", help="A row for every arm on offer, which `posse evaluate` needs; of one agent."
+        ),
+    ] = False,
     space: Annotated[
         str | None,
         typer.Option(help="Of a service: NAME, or NAME.VERSION for an earlier version of a space."),
@@ -30,9 +36,11 @@ def command(
     with plain_errors(context):
         check_choice("the action of posse log", action, ["export"])
         if is_service(store):
+            if every_arm:
+                raise ValueError("`every_arm` must be False for a service; it is for one agent. Got True.")
             written = export_space(store, out, space)
         elif space is not None:
             raise ValueError(f"`space` must be that of a service; this is one agent. Got {space!r}.")
         else:
-            written = export(store.removeprefix("sqlite:"), out)
+            written = export(store.removeprefix("sqlite:"), out, every_arm=every_arm)
         print(f"{written:,} decisions in {out}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -17,9 +17,15 @@ from posse.core.codec import load
 from posse.core.estimate import ConvergenceWarning
 from posse.core.model import Model
 
+LOG_HELP = "A Parquet or CSV file, a pattern, a folder, or a SQL query about files."
 Log = Annotated[
     str,
     typer.Argument(help="A Parquet or CSV file, a pattern in quotes, a folder, or a SQL query about files."),
+]
+Logs = Annotated[list[str], typer.Argument(metavar="{log}...", help=f"{LOG_HELP} Or several files.")]
+Categories = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="Columns of numbers that are names, as codes of regions."),
 ]
 Task = Annotated[str, typer.Option(help="The column that names the task of each row, as the shop.")]
 Reward = Annotated[str, typer.Option(help="The column that holds the reward.")]
@@ -37,6 +43,17 @@ Propensity = Annotated[
 Missing = Annotated[
     str, typer.Option(help="What to do about gaps in features: impute, drop (the row) or refuse.")
 ]
+
+
+def one_source(logs: Sequence[str]) -> str | list[str]:
+    """Return what was typed as a log as a source: one thing, or several files.
+
+    Examples
+    --------
+    >>> one_source(["logs/*.csv"]), one_source(["1.csv", "2.csv"])
+    ('logs/*.csv', ['1.csv', '2.csv'])
+    """
+    return logs[0] if len(logs) == 1 else list(logs)
 
 
 def listed(text: str | None) -> tuple[str, ...]:
@@ -106,7 +123,7 @@ def typed(context: typer.Context, command: str) -> str:
         if value == parameter.default or value is None:
             continue
         if parameter.param_type_name == "argument":
-            words.append(str(value))
+            words += [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
         elif value is True:
             words.append(parameter.opts[0])
         else:

@@ -29,9 +29,14 @@ class Finding:
     done: str
     first: int | None = None
 
-    def __str__(self) -> str:
+    @property
+    def found(self) -> str:
+        """What was found and where, without what was done about it."""
         where = "" if self.first is None else f", first in row {self.first:,}"
-        return f"{self.column}: {self.count:,} {self.what}{where}: {self.done}"
+        return f"{self.column}: {self.count:,} {self.what}{where}"
+
+    def __str__(self) -> str:
+        return f"{self.found}: {self.done}"
 
 
 @dataclass(frozen=True, kw_only=True)

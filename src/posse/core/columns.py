@@ -16,8 +16,8 @@ from posse.numerics.compiled import compiled
 # A number beyond this is no measurement; its square, summed, would not be one either.
 LARGEST = 1e75
 DAY, YEAR = 86_400.0, 365.25 * 86_400.0
-WEEKDAYS = ("Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# What is taken from a date, and the names of its features; Monday is the weekday without a feature.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# What is taken from a date, and the names of its features.
 DATE_PARTS = {
     "trend": ("trend",),
     "hour": ("hour sin", "hour cos"),
@@ -68,7 +68,11 @@ class NumberColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryColumn:
-    """A column of categories: a feature for every level but the first, which is the usual case.
+    """A column of categories: a feature for every level, so that none is special.
+
+    With one level left out the effects of all others would be contrasts with it, and have it in common: tasks
+    that share nothing would seem to. Only where there are two cases in all, as true and false, one feature,
+    that of the second, tells them apart.
 
     Attributes
     ----------
@@ -91,14 +95,24 @@ class CategoryColumn:
             raise ValueError(f"`levels` of column {self.name!r} must differ. Got {self.levels!r:.200}.")
 
     @property
+    def _first(self) -> int:
+        """The number of the first level that has a feature."""
+        return 0 if len(self.levels) + self.other + self.missing > 2 else 1
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features."""
-        named = tuple(f"{self.name}={level}" for level in self.levels[1:])
+        named = tuple(f"{self.name}={level}" for level in self.levels[self._first :])
         return (
             *named,
             *((f"{self.name}=(other)",) if self.other else ()),
             *_indicator(self.name, self.missing),
         )
+
+    @property
+    def fallback(self) -> str:
+        """What is done with a level that has no feature, in words: all features are then 0."""
+        return f"taken for {self.levels[0]!r}" if self._first else "taken for an average of the levels"
 
     def raw(self, values: Any) -> IntArray:
         """Return the numbers of levels (n,): -1 if missing, len(levels) for one that is not in `levels`."""
@@ -111,9 +125,8 @@ class CategoryColumn:
     def fill(self, raw: IntArray, out: Array) -> None:
         """Write the features of level numbers (n,) to `out` (n, number of features)."""
         out[:] = 0.0
-        n_named = len(self.levels) - 1 + self.other
-        (named,) = np.nonzero((raw > 0) & (raw <= n_named))
-        out[named, raw[named] - 1] = 1.0
+        (named,) = np.nonzero((raw >= self._first) & (raw < len(self.levels) + self.other))
+        out[named, raw[named] - self._first] = 1.0
         if self.missing:
             out[raw < 0, -1] = 1.0
 
@@ -127,7 +140,7 @@ class DateColumn:
     name : str
     parts : tuple of str
         Of "trend" (time itself, standardised), "hour" (of the day, as a point of a circle), "weekday"
-        (Monday is the usual case) and "season" (of the year, as a point of a circle).
+        and "season" (of the year, as a point of a circle).
     mean, scale : float
         Of the trend, in seconds since 1970-01-01.
     missing : bool
@@ -179,7 +192,7 @@ class DateColumn:
             return np.asarray((seconds - self.mean) / self.scale)[:, None]
         if part == "weekday":  # 1970-01-01 was a Thursday, the fourth day of a week
             days = (np.floor(seconds / DAY).astype(np.int64) + 3) % 7
-            return np.asarray(days[:, None] == np.arange(1, 7), dtype=np.float64)
+            return np.asarray(days[:, None] == np.arange(7), dtype=np.float64)
         angle = 2 * np.pi * seconds / (DAY if part == "hour" else YEAR)
         return np.stack([np.sin(angle), np.cos(angle)], axis=1)
 

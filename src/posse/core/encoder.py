@@ -41,13 +41,13 @@ class Encoder:
     --------
     >>> from posse.core.columns import CategoryColumn, NumberColumn
     >>> price = NumberColumn(name="price", mean=10.0, scale=2.0, missing=True)
-    >>> colour = CategoryColumn(name="colour", levels=("red", "blue"))
+    >>> colour = CategoryColumn(name="colour", levels=("red", "blue", "green"))
     >>> encoder = Encoder(columns=(price, colour))
     >>> encoder.features
-    ('(constant)', 'price', 'price missing', 'colour=blue')
+    ('(constant)', 'price', 'price missing', 'colour=red', 'colour=blue', 'colour=green')
     >>> encoder.encode({"price": [12.0, None], "colour": ["blue", "red"]})
-    array([[1., 1., 0., 1.],
-           [1., 0., 1., 0.]])
+    array([[1., 1., 0., 0., 1., 0.],
+           [1., 0., 1., 1., 0., 0.]])
     """
 
     columns: tuple[Column, ...] = ()

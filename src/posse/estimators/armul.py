@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from posse.core.estimate import Certificate, ConvergenceWarning, Estimate
 from posse.core.statistics import GramStatistics
@@ -17,6 +16,7 @@ from posse.estimators.pulled import Pulled
 from posse.estimators.scaled import scaled
 from posse.estimators.statistics_checks import check_statistics
 from posse.numerics.checks import Array, BoolArray, IntArray, check_choice, check_integer, check_number
+from posse.numerics.compiled import loading
 from posse.numerics.linalg import solve_symmetric
 
 STRUCTURES = ("low-rank", "mean", "clusters")
@@ -253,6 +253,9 @@ class _Prototypes:
         slopes: Callable[[Array, Array], Array],
     ) -> tuple[Array, Certificate]:
         """Minimise over what prototypes are made from: `points` makes them, `slopes` carries gradients."""
+        with loading():
+            from scipy.optimize import minimize
+
         pulled, weights = self.pulled, self.weights
         seen = pulled.statistics
         size = float(max(weights.max(), NO_WEIGHT * np.abs(seen.moment).max()))

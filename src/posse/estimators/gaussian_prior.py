@@ -50,11 +50,11 @@ class GaussianPrior:
         check_number("`noise` of GaussianPrior", self.noise, 0.0, open_low=True)
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)
-        _ = self._root  # a bad covariance is an error now, not in the first fit
+        _ = self.root  # a bad covariance is an error now, not in the first fit
 
     @cached_property
-    def _root(self) -> Array:
-        """L with L L' = S."""
+    def root(self) -> Array:
+        """L (d, r) with L L' = S, of rank r."""
         return semi_root("`covariance` of GaussianPrior", self.covariance)
 
     def fit(self, statistics: GramStatistics) -> Estimate:
@@ -65,7 +65,7 @@ class GaussianPrior:
         if statistics.dim != len(self.mean):
             raise ValueError(f"`mean` of GaussianPrior must have dim={statistics.dim}. Got {len(self.mean)}.")
         check_statistics(statistics)
-        root = self._root
+        root = self.root
         information = root.T @ statistics.gram @ root / self.noise
         slope = (statistics.moment - statistics.gram @ self.mean) @ root / self.noise
         posterior = GaussianPosterior(root, information, self.mean, self.noise)

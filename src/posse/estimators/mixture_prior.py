@@ -137,20 +137,32 @@ class MixturePrior:
             )
         check_statistics(statistics)
         estimates = [component.fit(statistics) for component in self._components]
-        logs = np.stack([self._log_evidences(component, statistics) for component in self._components])
-        with np.errstate(divide="ignore"):
-            logs += np.log(self.weights)[:, None]
         return MixtureParts(
-            np.exp(logs - logsumexp(logs, axis=0)).T,
+            self._chances(statistics),
             np.stack([estimate.theta for estimate in estimates], axis=1),
             np.stack([estimate.root for estimate in estimates], axis=1),
         )
 
+    @cached_property
+    def unseen(self) -> MixtureParts:
+        """What every component makes of one task before its first reward."""
+        return self.posteriors(GramStatistics.zeros(1, self.dim))
+
+    @property
+    def share_alone(self) -> float:
+        """The chance of a new task to have nothing in common with others."""
+        return float(self.weights[len(self.weights) - self.n_alone :].sum())
+
     def chance_alone(self, statistics: GramStatistics) -> Array:
         """Return how likely each task has nothing in common with others, given its rewards, (T,)."""
-        return np.asarray(
-            self.posteriors(statistics).chances[:, len(self.weights) - self.n_alone :].sum(axis=1)
-        )
+        return np.asarray(self._chances(statistics)[:, len(self.weights) - self.n_alone :].sum(axis=1))
+
+    def _chances(self, statistics: GramStatistics) -> Array:
+        """Return how likely every task is of each component, given its rewards, (T, m)."""
+        logs = np.stack([self._log_evidences(component, statistics) for component in self._components])
+        with np.errstate(divide="ignore"):
+            logs += np.log(self.weights)[:, None]
+        return np.asarray(np.exp(logs - logsumexp(logs, axis=0)).T)
 
     def _log_evidences(self, component: GaussianPrior, statistics: GramStatistics) -> Array:
         """Return log p(y_t) under a component, up to a constant, (T,).
@@ -158,8 +170,7 @@ class MixturePrior:
         With S = L L' and z = y - X mu it is minus half of n log s2 + |z|^2 / s2 + log det(I + L'G L / s2),
         less the square of what the prior explains of L'X'z.
         """
-        mean, noise = component.mean, component.noise
-        root = semi_root("`covariances` of MixturePrior", component.covariance)
+        mean, noise, root = component.mean, component.noise, component.root
         matrices = np.eye(root.shape[1]) + root.T @ statistics.gram @ root / noise
         slope = (statistics.moment - statistics.gram @ mean) @ root / noise
         values, vectors = np.linalg.eigh(matrices)

@@ -54,7 +54,7 @@ FOR_STREAMS: Mapping[str, NamedPolicy] = MappingProxyType(
             "SeqRepL",
             "streams: tasks 0, 1, 4, 9, ... explored, others in the subspace these show (Qin et al. 2022)",
             "others",
-            Style(SKY, "square"),
+            Style(SKY, "triangle"),
             _seqrepl,
             "streams",
             {"rank": RANK, **LENGTHS},
@@ -90,7 +90,7 @@ FOR_STREAMS: Mapping[str, NamedPolicy] = MappingProxyType(
             "PEGE, told B",
             "PEGE with one exploration, told the true representation",
             "oracles",
-            Style(GREEN, "hexagon"),
+            Style(GREEN, "down"),
             lambda problem, n_explore, penalty: PEGETau(
                 n_explore=n_explore, basis=true_basis(problem), penalty=penalty
             ),

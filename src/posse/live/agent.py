@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     mode: str
     control: float
     control_arm: str | int | None
+    control_policy: Policy | None
     floor: float | dict[str, float]
     features: str
     refits: str
@@ -69,9 +70,12 @@ class Agent(Controls):
         mode : "live" or "shadow"
             In shadow mode the caller plays arms of its own choice, and tells which.
         control : float
-            The share of units that are held back: they play `control_arm`.
+            The share of units that are held back: they play `control_arm`, or by `control_policy`.
         control_arm : str or int, optional
             An arm by name or row; by default any, with equal probabilities.
+        control_policy : Policy, optional
+            What the control group plays by, without a floor. It learns from the rewards of that group alone,
+            and its refits are made in the call that finds them due.
         floor : float or dict of str to float
             The least probability of every arm on offer, or of arms by their names. Together they take at most
             half of the choices.
@@ -205,6 +209,8 @@ class Agent(Controls):
         desk.dice.place(engine.counts["decisions"])
         chosen = desk.guard.choose(
             learner,
+            engine.holdback,
+            task,
             number,
             offer,
             task if unit is None else check_text("`unit` of ask", unit),

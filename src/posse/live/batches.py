@@ -101,7 +101,9 @@ def _choose(desk: Desk, rows: list[tuple[str, int, Offer]], whole: Array | None)
     alike = len({len(offer.features) for _, _, offer in rows}) == 1
     if not alike or settings.control or engine.forbidden or isinstance(settings.floor, dict):
         return [
-            desk.guard.choose(learner, number, offer, task, engine.forbidden.get(task), rng)
+            desk.guard.choose(
+                learner, engine.holdback, task, number, offer, task, engine.forbidden.get(task), rng
+            )
             for task, number, offer in rows
         ]
     stacked = np.stack([offer.features for _, _, offer in rows]) if whole is None else whole

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from posse.core.learner import Learner
 from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.desk import LATEST, Desk
 from posse.live.engine import Version
-from posse.live.files import archive
+from posse.live.files import archive, forget_in_model, in_model
 from posse.live.ids import check_text
 from posse.live.records import Asked
 from posse.live.status import Status, status_of, versions_of
@@ -52,22 +53,26 @@ class Controls:
     def erase(self, task: str) -> None:
         """Forget a task: its decisions, its rewards, its name, and what was learned of it alone.
 
-        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it.
+        What all tasks share forgets it at the next refit. Earlier versions are forgotten with it. Files that
+        were exported or archived are the caller's.
         """
         desk, engine = self._desk, self._engine
+        journal = desk.journal
         with self._lock:
-            number = engine.numbers.get(task)
-            if number is not None and engine.learner is not None:
-                desk.give_up_refit()
-                desk.record(happened.Erased(desk.now(), number))
-                for version in engine.versions:
-                    desk.journal.drop_version(version)
-                desk.journal.save_version(engine.live, engine.learner.state)
-                desk.acknowledge()
-                desk.snapshot_alone()
-            # decisions without a task are left where a process was killed in the middle of this
-            if not desk.journal.erase(task, -1 if number is None else number) and number is None:
+            number, learner = engine.numbers.get(task), engine.learner
+            # what has no number may be what a process has left that was killed in the middle of this
+            if learner is None or not (number is not None or journal.knows(task) or in_model(journal, task)):
                 raise ValueError(f"`task` of erase must be one that was seen. Got {task!r}.")
+            desk.give_up_refit()
+            if number is not None:
+                desk.record(happened.Erased(desk.now(), number))
+            for version in engine.versions:
+                journal.drop_version(version)
+            journal.save_version(engine.live, learner.state)
+            desk.acknowledge()
+            desk.snapshot_alone()
+            journal.erase(task, -1 if number is None else number)
+            forget_in_model(journal, task)
         desk.acknowledge()
 
     def learn(self, most: int = 1000) -> int:
@@ -103,23 +108,12 @@ class Controls:
     def tasks(self) -> dict[str, int]:
         """Return the names of all tasks that were seen, with the rewards that each has learned from."""
         with self._lock:
-            learner = self._engine.learner
-            if learner is None:
-                return {}
-            return {name: int(learner.rows[number]) for name, number in self._engine.numbers.items()}
+            return rows_by_name(self._engine.learner, self._engine.numbers)
 
     def beliefs(self) -> dict[str, Beliefs]:
         """Return what is believed of every task by name, and under "" what of a task that was never seen."""
         with self._lock:
-            learner = self._engine.learner
-            if learner is None:
-                return {}
-            every, new = learner.beliefs, learner.policy.newcomer(learner.state)
-            found = {
-                name: Beliefs(*(part[number : number + 1] for part in every.parts))
-                for name, number in self._engine.numbers.items()
-            }
-            return {**found, "": new}
+            return beliefs_by_name(self._engine.learner, self._engine.numbers)
 
     def versions(self) -> tuple[Version, ...]:
         """Return all versions of what tasks share, the oldest first."""
@@ -202,3 +196,20 @@ class Controls:
             finally:
                 desk.journal.close()
                 desk.broken = "the agent must be open. Got one that was closed."
+
+
+def rows_by_name(learner: Learner | None, numbers: Mapping[str, int]) -> dict[str, int]:
+    """Return tasks by name, with the rewards that each has learned from."""
+    return {} if learner is None else {name: int(learner.rows[number]) for name, number in numbers.items()}
+
+
+def beliefs_by_name(learner: Learner | None, numbers: Mapping[str, int]) -> dict[str, Beliefs]:
+    """Return what is believed of tasks by name, and under "" what of a task that was never seen."""
+    if learner is None:
+        return {}
+    every, new = learner.beliefs, learner.policy.newcomer(learner.state)
+    found = {
+        name: Beliefs(*(part[number : number + 1] for part in every.parts))
+        for name, number in numbers.items()
+    }
+    return {**found, "": new}

@@ -21,11 +21,12 @@ from posse.core.model import Model
 from posse.core.posterior import Beliefs
 from posse.core.shipped import register
 from posse.live import events as happened
+from posse.live.holdback import Holdback
 from posse.live.journal import Journal
 from posse.live.monitor import Monitor
 from posse.live.records import Asked, Reward, counted, in_time
 from posse.live.settings import Settings
-from posse.live.starts import UNUSED, new_learner, warm_learner
+from posse.live.starts import new_learner, numbers_of, warm_learner
 
 # The queue of decisions that will expire is tidied up when it is longer than this, and half of it is idle.
 LEAST_QUEUE = 1024
@@ -73,6 +74,7 @@ class EngineState:
     not_before: float
     at: float
     failure: str
+    control: LearnerState | None
 
 
 register(Version, name="posse.live.Version")
@@ -98,6 +100,8 @@ class Engine:
     def __init__(self, settings: Settings, journal: Journal, rng: np.random.Generator) -> None:
         self.settings, self.journal, self.rng = settings, journal, rng
         self.learner: Learner | None = None
+        policy = settings.control_policy
+        self.holdback = None if policy is None else Holdback(policy, rng)
         self.numbers: dict[str, int] = {}
         self.unused: deque[int] = deque()
         self.waiting: dict[str, Asked] = {}
@@ -152,19 +156,14 @@ class Engine:
 
     def _begin_with(self, learner: Learner, source: str) -> None:
         self.learner = learner
-        self._number_tasks()
+        self.numbers, self.unused = numbers_of(learner)
+        if self.frozen:
+            learner.prompt = False
+        if self.holdback is not None:
+            for task in self.numbers:
+                self.holdback.join(task, learner.dim)
         self.versions[0] = Version(number=0, at=self.at, events=0, rows=learner.n_rows, source=source)
         self.journal.save_version(0, learner.state)
-
-    def _number_tasks(self) -> None:
-        """Find out which number each task has, and which numbers are free."""
-        assert self.learner is not None
-        gone = set(self.learner.retired.tolist())
-        for number, name in enumerate(self.learner.names or ()):
-            if name.startswith(UNUSED):
-                self.unused.append(number)
-            elif number not in gone:
-                self.numbers[name] = number
 
     def _joined(self, event: happened.Joined) -> None:
         if self.learner is None:
@@ -177,6 +176,8 @@ class Engine:
             self.numbers[event.task] = number
         else:
             self.numbers[event.task] = int(learner.add([event.task])[0])
+        if self.holdback is not None:
+            self.holdback.join(event.task, learner.dim)
 
     def _asked(self, asked: Asked) -> None:
         self.waiting[asked.id] = asked
@@ -214,6 +215,8 @@ class Engine:
             self.learner.observe(np.array([number]), asked.features[None], np.array([new]))
         elif new != old:
             amend(self.learner, number, asked.features, old, new)
+        if self.holdback is not None and asked.control:
+            self.holdback.learn(asked.task, asked.features, old, new)
         self.counts["rewards"] += self._has_reward(asked) and not before
         self.monitor.rewarded(asked, old, new)
 
@@ -295,6 +298,8 @@ class Engine:
         if self.learner is not None:
             prompt = getattr(self.settings.policy, "prompt", None) is not False
             self.learner.hold(not event.on and prompt)
+        if self.holdback is not None:
+            self.holdback.hold(event.on)
 
     def _forbade(self, event: happened.Forbade) -> None:
         self.forbidden[event.task] = frozenset(event.arms)
@@ -309,6 +314,8 @@ class Engine:
             self.forbidden.pop(name, None)
             del self.numbers[name]
             erase(learner, event.number)
+            if self.holdback is not None:
+                self.holdback.erase(name)
 
     def state(self) -> EngineState:
         """Return the engine as data; no refit may be under way."""
@@ -330,15 +337,18 @@ class Engine:
             not_before=self.not_before,
             at=self.at,
             failure=self.failure,
+            control=None if self.holdback is None else self.holdback.state(),
         )
 
     def resume(self, saved: EngineState) -> None:
         """Go on from what `state` returned; the journal knows the decisions that wait."""
         if saved.learner is not None:
             self.learner = Learner.restore(saved.learner, seed=self.rng)
-            self._number_tasks()
+            self.numbers, self.unused = numbers_of(self.learner)
             if saved.frozen:
                 self.learner.prompt = False
+        if self.holdback is not None:
+            self.holdback.resume(saved.control, saved.frozen)
         self.counts, self.monitor = dict(saved.counts), saved.monitor
         self.versions = {version.number: version for version in saved.versions}
         self.live, self.automatic, self.frozen = saved.live, saved.automatic, saved.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,20 @@ from posse.core.extras import extra
 from posse.core.files import write_atomically
 from posse.live.records import DECIDED, UNKNOWN, Asked, counted
 from posse.live.settings import Settings
+from posse.live.states import sync
+from posse.numerics.checks import Array
 
 # Rows are written in groups of this many.
 GROUP = 10_000
 
 
-def write_log(decisions: Iterable[Asked], settings: Settings, out: str | os.PathLike[str]) -> int:
+def write_log(
+    decisions: Iterable[Asked],
+    settings: Settings,
+    out: str | os.PathLike[str],
+    *,
+    every_arm: bool = False,
+) -> int:
     """Write decisions to a Parquet file, whole or not at all, and return how many there are.
 
     Parameters
@@ -28,10 +36,14 @@ def write_log(decisions: Iterable[Asked], settings: Settings, out: str | os.Path
     settings : Settings
         Of the agent: how its rewards count, and what its features are called.
     out : path
+    every_arm : bool
+        Whether there is a row for every arm that was on offer, and not for that which was played alone.
     """
     with extra("logs"):
         import pyarrow as pa
         import pyarrow.parquet as parquet
+
+    columns = columns_by_arm if every_arm else columns_of
 
     written = 0
 
@@ -41,19 +53,18 @@ def write_log(decisions: Iterable[Asked], settings: Settings, out: str | os.Path
         rows = iter(decisions)
         try:
             while group := list(islice(rows, GROUP)):
-                table = pa.table(columns_of(group, settings))
+                table = pa.table(columns(group, settings))
                 writer = parquet.ParquetWriter(temporary, table.schema) if writer is None else writer
                 writer.write_table(table.cast(writer.schema))
                 written += len(group)
             if writer is None:
-                writer = parquet.ParquetWriter(temporary, pa.table(columns_of([], settings)).schema)
+                writer = parquet.ParquetWriter(temporary, pa.table(columns([], settings)).schema)
         finally:
             if writer is not None:
                 writer.close()
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # events may be removed from the journal once this is there
 
     write_atomically(Path(out), write)
+    sync(Path(out))  # events may be removed from the journal once this is there
     return written
 
 
@@ -78,11 +89,46 @@ def columns_of(group: list[Asked], settings: Settings) -> dict[str, Any]:
     }
     rows = [row_of(asked, settings) for asked in group]
     found = {name: pa.array([row[name] for row in rows], type=kind) for name, kind in kinds.items()}
-    features = np.array([asked.features for asked in group])
+    return found | _feature_columns([asked.features for asked in group], settings, kinds)
+
+
+def columns_by_arm(group: list[Asked], settings: Settings) -> dict[str, Any]:
+    """Return the columns of decisions with a row for every arm on offer: `chosen` says which was played.
+
+    All rows of a decision have its reward, so that a query can leave out decisions without one.
+    """
+    with extra("logs"):
+        import pyarrow as pa
+
+    text, number = pa.string(), pa.float64()
+    kinds = {
+        "id": text,
+        "time": number,
+        "task": text,
+        "arm": text,
+        "chosen": pa.bool_(),
+        "reward": number,
+        "propensity": number,
+        "version": pa.int64(),
+        "control": pa.bool_(),
+    }
+    rows = [row for asked in group for row in rows_by_arm(asked, settings)]
+    found = {name: pa.array([row[name] for row in rows], type=kind) for name, kind in kinds.items()}
+    features = [x for asked in group if asked.offered is not None for x in asked.offered]
+    return found | _feature_columns(features, settings, kinds)
+
+
+def _feature_columns(features: list[Array], settings: Settings, taken: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a column for each of the features (m of (d,)), by its name or place; names taken are marked."""
+    with extra("logs"):
+        import pyarrow as pa
+
+    matrix = np.array(features)
     named = None if settings.encoder is None else settings.encoder.features
-    for place in range(features.shape[1] if group else 0):
+    found = {}
+    for place in range(matrix.shape[1] if features else 0):
         name = f"x{place}" if named is None else named[place]
-        found[f"{name} (feature)" if name in kinds else name] = pa.array(features[:, place])
+        found[f"{name} (feature)" if name in taken else name] = pa.array(matrix[:, place])
     return found
 
 
@@ -106,6 +152,28 @@ def row_of(asked: Asked, settings: Settings) -> dict[str, Any]:
         "version": asked.version,
         "control": asked.control,
     }
+
+
+def rows_by_arm(asked: Asked, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Yield a row for every arm of a decision, or say that the journal does not have what it needs."""
+    if asked.offered is None:
+        raise ValueError(
+            "a journal must keep the features of all arms to be written with a row for each: "
+            "`features` = 'all' of Agent.open. Got one that keeps those of the chosen arm."
+        )
+    played = asked.arm if asked.played == DECIDED else asked.played
+    for place, name in enumerate(names_of(asked)):
+        yield {
+            "id": asked.id,
+            "time": asked.at,
+            "task": asked.task,
+            "arm": name,
+            "chosen": place == played,
+            "reward": counted(asked, settings),
+            "propensity": float(asked.chances[place]) if asked.played == DECIDED else None,
+            "version": asked.version,
+            "control": asked.control,
+        }
 
 
 def names_of(asked: Asked) -> list[str]:

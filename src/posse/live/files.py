@@ -7,14 +7,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
+from posse.core.learner_changes import without
 from posse.core.model import Model
 from posse.core.protocols import Policy
 from posse.live.desk import Desk
 from posse.live.export import write_log
-from posse.live.journal import JournalError, LastingJournal, MemoryJournal
+from posse.live.journal import Journal, JournalError, LastingJournal, MemoryJournal
 from posse.live.packing import from_bytes, to_bytes
 from posse.live.records import Asked
 from posse.live.refits import InlineFitter, fitter_of
@@ -55,6 +57,7 @@ def open_desk(
         if stored is None:
             settings = make(None, model, given)
             journal.set_meta("model", to_bytes(model))
+            journal.set_meta("model made of", digest_of(model))
         else:
             settings = changed(from_bytes(stored), given, name)
             model = same_model(journal, model, name)
@@ -115,13 +118,36 @@ def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings
 
 def same_model(journal: LastingJournal, model: Model | None, path: str) -> Model | None:
     """Return the model that an agent began with, or say that another was given."""
-    stored = journal.meta("model") or b""
-    if model is not None and to_bytes(model) != stored:
+    if model is not None and digest_of(model) != journal.meta("model made of"):
         raise ValueError(
             f"`model` of the agent in {path!r} must be that which it was made with. Got another."
         )
-    known: Model | None = from_bytes(stored)
+    known: Model | None = from_bytes(journal.meta("model") or b"")
     return known
+
+
+def digest_of(model: Model | None) -> bytes:
+    """Return what tells a model from all others, also once a task of it was forgotten."""
+    return sha256(to_bytes(model)).digest()
+
+
+def in_model(journal: Journal, task: str) -> bool:
+    """Return whether a journal keeps a model that has a task."""
+    model = (
+        None if isinstance(journal, MemoryJournal) else same_model(cast("LastingJournal", journal), None, "")
+    )
+    return model is not None and task in model.tasks
+
+
+def forget_in_model(journal: Journal, task: str) -> None:
+    """Remove a task's name and rows from the model that an agent began with, if it has them."""
+    if in_model(journal, task):
+        lasting = cast("LastingJournal", journal)
+        model: Model = from_bytes(lasting.meta("model") or b"")
+        number = model.tasks.index(task)
+        tasks = (*model.tasks[:number], f"(erased {number})", *model.tasks[number + 1 :])
+        left = replace(model, tasks=tasks, statistics=without(model.statistics, number))
+        lasting.set_meta("model", to_bytes(left))
 
 
 def read_desk(path: str | os.PathLike[str]) -> Desk:
@@ -138,7 +164,7 @@ def read_desk(path: str | os.PathLike[str]) -> Desk:
         raise
 
 
-def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
+def export(path: str | os.PathLike[str], out: str | os.PathLike[str], *, every_arm: bool = False) -> int:
     """Write all decisions of a journal to a Parquet file, and return how many there are.
 
     Parameters
@@ -149,10 +175,14 @@ def export(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> int:
     out : path
         Of the new file: a row for each decision, with its task, arm, propensities, features and the reward
         that it counts with, which is missing where there is none.
+    every_arm : bool
+        Whether to write a row for every arm on offer, as evaluating other policies needs. The journal has
+        what it takes if the agent was opened with `features="all"`.
     """
     desk = read_desk(path)
     try:
-        return write_log(_settled(desk, math.inf, desk.engine.waiting), desk.settings, out)
+        settled = _settled(desk, math.inf, desk.engine.waiting)
+        return write_log(settled, desk.settings, out, every_arm=every_arm)
     finally:
         desk.journal.close()
 

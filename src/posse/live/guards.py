@@ -9,6 +9,7 @@ import numpy as np
 
 from posse.core.learner import Learner
 from posse.core.rows import Choice
+from posse.live.holdback import Holdback
 from posse.live.offers import Offer
 from posse.live.records import DECIDED, UNKNOWN, Asked
 from posse.live.settings import Settings
@@ -86,18 +87,24 @@ class Guard:
     def choose(
         self,
         learner: Learner,
+        holdback: Holdback | None,
+        task: str,
         number: int,
         offer: Offer,
         unit: str,
         forbidden: frozenset[str] | None,
         rng: np.random.Generator,
     ) -> Chosen:
-        """Return a choice for a task, by its number.
+        """Return a choice for a task.
 
         Parameters
         ----------
         learner : Learner
+        holdback : Holdback, optional
+            Decides for the control group.
+        task : str
         number : int
+            Of the task, in the learner.
         offer : Offer
         unit : str
             What is in the control group or not, as a whole.
@@ -108,9 +115,12 @@ class Guard:
         """
         allowed = None if not forbidden else _allowed(offer, forbidden)
         bucket = bucket_of(unit) if self._held else -1
-        if 0 <= bucket < self._held:
-            return self._held_back(offer, allowed, bucket, rng)
         mask = None if allowed is None else allowed[None] > 0
+        if 0 <= bucket < self._held:
+            if holdback is None:
+                return self._held_back(offer, allowed, bucket, rng)
+            arm, chances = holdback.select(task, offer.features[None], mask)
+            return Chosen(int(arm[0]), chances[0], bucket, True)
         choice = learner.select(np.array([number]), offer.features[None], mask)
         arm, chances = mixed(choice, floors_of(self.settings, offer, allowed), rng)
         return Chosen(int(arm[0]), chances[0], bucket, False)

@@ -66,8 +66,11 @@ class Journal(Protocol):
     def load_state(self) -> EngineState | None:
         """Return the last snapshot; None if there is none."""
 
-    def erase(self, task: str, number: int) -> int:
-        """Forget all decisions of a task and their rewards; return how many there were."""
+    def knows(self, task: str) -> bool:
+        """Return whether there are decisions of a task."""
+
+    def erase(self, task: str, number: int) -> None:
+        """Forget all decisions of a task, their rewards and its name."""
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through all events after a number, in order."""
@@ -84,6 +87,9 @@ class LastingJournal(Journal, Protocol):
 
     def set_meta(self, key: str, value: bytes) -> None:
         """Keep something under a key."""
+
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
 
     def decisions(self, before: float = ...) -> Iterator[Asked]:
         """Go through all decisions made before a time, with their rewards, in order."""
@@ -150,12 +156,14 @@ class MemoryJournal:
     def load_state(self) -> None:
         """Return None: there is no file."""
 
-    def erase(self, task: str, number: int) -> int:
-        """Forget the decisions of a task; return how many there were."""
-        own = [id for id, asked in self._settled.items() if asked.task == task]
-        for id in own:
+    def knows(self, task: str) -> bool:
+        """Return False: what is forgotten here is forgotten at once."""
+        return False
+
+    def erase(self, task: str, number: int) -> None:
+        """Forget the decisions of a task."""
+        for id in [id for id, asked in self._settled.items() if asked.task == task]:
             del self._settled[id]
-        return len(own)
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through nothing: no event is kept."""

@@ -6,33 +6,41 @@ do not, as one process gives them, so that a version can name exactly the events
 
 from __future__ import annotations
 
-import os
-import socket
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from heapq import merge
 from typing import Any, ClassVar
 
 from posse.core.extras import extra
+from posse.live.database import (
+    COLUMNS,
+    STATES,
+    agree_on,
+    connect,
+    find,
+    holder_of,
+    insert_of,
+    load_state,
+    plainly,
+)
 from posse.live.engine import EngineState
 from posse.live.events import Event, Forbade, Joined, Told
 from posse.live.journal import JournalError
 from posse.live.packing import from_bytes, to_bytes
-from posse.live.records import Asked, Reward
-from posse.live.rows import decision_of, event_of, row_of
+from posse.live.records import Asked
+from posse.live.rows import event_of, row_of
 
 with extra("postgres"):
     import psycopg
 
 FORMAT = 1
-# The lock that the one process holds which learns.
-LOCK = 0x706F7373
-COLUMNS = {
-    "decisions": "turn, id, at, task, arm, names, chances, features, version, flags, unit",
-    "rewards": "turn, id, event, at, value, played",
-    "shown": "turn, id, at",
-    "others": "turn, kind, data",
-}
+# The lock of a process that was killed is free when the database has noticed: so long it is waited for.
+PATIENCE = "2s"
+# So many rows are read at once in a replay.
+PAGE = 10_000
+# The lock that the one process holds which learns; every schema of a database has a lock of its own.
+SCHEMA = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema())"
+LOCK = f"({0x706F7373}::bigint << 32) + {SCHEMA}"
 TABLES = """
 CREATE TABLE IF NOT EXISTS posse_meta (key TEXT PRIMARY KEY, value BYTEA NOT NULL);
 CREATE TABLE IF NOT EXISTS posse_decisions (
@@ -54,91 +62,6 @@ CREATE INDEX IF NOT EXISTS posse_decisions_new ON posse_decisions (seq) WHERE tu
 CREATE INDEX IF NOT EXISTS posse_rewards_new ON posse_rewards (seq) WHERE turn IS NULL;
 CREATE INDEX IF NOT EXISTS posse_shown_new ON posse_shown (seq) WHERE turn IS NULL;
 """
-LEVELS = {"process": "off", "power": "on"}
-# The lock of a process that was killed is free when the database has noticed: so long it is waited for.
-PATIENCE = "2s"
-# Seconds after which a database that does not answer is one that cannot be reached.
-SILENCE = 5
-
-
-def insert_of(table: str) -> str:
-    """Return the statement that inserts a row into a table, unless it is there."""
-    places = ", ".join(["%s"] * len(COLUMNS[table].split(", ")))
-    return f"INSERT INTO posse_{table} ({COLUMNS[table]}) VALUES ({places}) ON CONFLICT DO NOTHING"
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Turn errors of the database into one sentence."""
-    try:
-        yield
-    except psycopg.Error as error:
-        text = " ".join(str(error).split())
-        raise JournalError(f"the database must be there, and a journal of posse in it: {text}.") from error
-
-
-def connect(address: str, durability: str = "process") -> psycopg.Connection[Any]:
-    """Return a connection whose transactions are as durable as is asked for."""
-    name = f"process {os.getpid()} of {socket.gethostname()}"
-    db = psycopg.connect(
-        address,
-        autocommit=True,
-        application_name=name,
-        connect_timeout=SILENCE,
-        tcp_user_timeout=1000 * SILENCE,
-        keepalives_idle=SILENCE,
-        keepalives_interval=1,
-        keepalives_count=2,
-    )
-    db.execute(f"SET synchronous_commit = {LEVELS[durability]}")
-    return db
-
-
-def find(db: psycopg.Connection[Any], id: str, before: int | None = None) -> Asked | None:
-    """Return a decision with its rewards: all, or those that had a turn before the one of that number."""
-    then = "" if before is None else "AND turn < %s"
-    known = (id,) if before is None else (id, before)
-    row = db.execute(
-        f"SELECT {COLUMNS['decisions']} FROM posse_decisions WHERE id = %s {then}", known
-    ).fetchone()
-    if row is None:
-        return None
-    asked = decision_of(row)
-    rewards = db.execute(
-        f"SELECT at, event, value, played FROM posse_rewards WHERE id = %s {then} ORDER BY turn, seq", known
-    )
-    for at, event, value, played in rewards:
-        asked.rewards.append(Reward(at, event, value))
-        asked.play(played)
-    shown = db.execute(f"SELECT 1 FROM posse_shown WHERE id = %s {then}", known).fetchone()
-    asked.shown = asked.shown or shown is not None
-    return asked
-
-
-def load_state(db: psycopg.Connection[Any], other_than: int = -1) -> EngineState | None:
-    """Return the last state that was published, unless it is the one of that turn; None if there is none."""
-    last = db.execute("SELECT max(number) FROM posse_states WHERE kind = 'snapshot'").fetchone()
-    if last is None or last[0] is None or last[0] == other_than:
-        return None
-    row = db.execute(
-        "SELECT data FROM posse_states WHERE kind = 'snapshot' AND number = %s", (last[0],)
-    ).fetchone()
-    found: EngineState | None = None if row is None else from_bytes(bytes(row[0]))
-    return found
-
-
-def agree_on(db: psycopg.Connection[Any], dim: int) -> None:
-    """Raise if another process has asked with another number of features; the first one decides."""
-    db.execute("INSERT INTO posse_meta VALUES ('dim', %s) ON CONFLICT DO NOTHING", (str(dim).encode(),))
-    known = known_dim(db)
-    if known != dim:
-        raise ValueError(f"`arms` must have shape (K, d={known}), as in other processes. Got d={dim}.")
-
-
-def known_dim(db: psycopg.Connection[Any]) -> int | None:
-    """Return the number of features that processes have agreed on; None if nobody has asked yet."""
-    row = db.execute("SELECT value FROM posse_meta WHERE key = 'dim'").fetchone()
-    return None if row is None else int(bytes(row[0]))
 
 
 class PostgresJournal:
@@ -157,7 +80,7 @@ class PostgresJournal:
     shared: ClassVar[bool] = True
 
     def __init__(self, address: str, durability: str = "process", *, read_only: bool = False) -> None:
-        self._read_only = read_only
+        self._read_only, self._mutex = read_only, threading.RLock()
         with plainly():
             self._db = connect(address, durability)
             try:
@@ -191,17 +114,10 @@ class PostgresJournal:
         db = self._db
         db.execute(f"SET lock_timeout = '{PATIENCE}'")
         try:
-            db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            db.execute(f"SELECT pg_advisory_lock({LOCK})")
         except psycopg.errors.LockNotAvailable:
-            holder = db.execute(
-                "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-                "JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND l.objid = %s "
-                "AND l.granted AND d.datname = current_database()",
-                (LOCK,),
-            ).fetchone()
-            name = "another" if holder is None else holder[0]
             raise JournalError(
-                f"one process at a time must learn; others ask, by `Asker`. Got {name}."
+                f"one process at a time must learn; others ask, by `Asker`. Got {holder_of(db, LOCK)}."
             ) from None
         db.execute("SET lock_timeout = 0")
 
@@ -227,7 +143,7 @@ class PostgresJournal:
     def append(self, events: Sequence[Event]) -> int:
         """Write events with the turns that come next, all or none; those that others wrote get theirs."""
         last = self._last
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             for event in events:
                 last += 1
                 if isinstance(event, Joined):
@@ -237,6 +153,17 @@ class PostgresJournal:
                     self._take(table, event, last)
         self._last = last
         return last
+
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
+        with self._mutex, plainly(), self._db.pipeline(), self._db.transaction():
+            for number, event in numbered:
+                table, values = row_of(event, number)
+                self._db.execute(insert_of(table), values)
+        for dim in {event.dim for _, event in numbered if isinstance(event, Joined)}:
+            with plainly():
+                agree_on(self._db, dim)
+        self._last = numbered[-1][0]
 
     def _take(self, table: str, event: Event, turn: int) -> None:
         """Give a turn to a row that an asker wrote."""
@@ -250,9 +177,10 @@ class PostgresJournal:
     def new(self, most: int) -> list[Event]:
         """Return events of others that have had no turn yet: decisions first, then what needs them."""
         found: list[Event] = []
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             # all is read as of one time: a reward is never seen without its decision
-            self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if not self._read_only:
+                self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             for table in ("decisions", "shown", "rewards"):
                 known = (
                     ""
@@ -299,7 +227,7 @@ class PostgresJournal:
             self._db.execute("DELETE FROM posse_states WHERE kind = 'version' AND number = %s", (number,))
 
     def _save(self, kind: str, number: int, state: Any) -> None:
-        with plainly():
+        with self._mutex, plainly():  # a thread that brings a refit is not to be in another's transaction
             self._db.execute(
                 "INSERT INTO posse_states VALUES (%s, %s, %s) "
                 "ON CONFLICT (kind, number) DO UPDATE SET data = excluded.data",
@@ -315,6 +243,7 @@ class PostgresJournal:
                 "posse_states WHERE kind = 'snapshot' ORDER BY number DESC LIMIT %s)",
                 (1 if alone else 2,),
             )
+            self._db.execute("SELECT pg_notify(%s, current_schema())", (STATES,))
         return True
 
     def load_state(self) -> EngineState | None:
@@ -322,13 +251,19 @@ class PostgresJournal:
         with plainly():
             return load_state(self._db)
 
-    def erase(self, task: str, number: int) -> int:
-        """Remove all decisions of a task, their rewards and its name; return how many there were."""
+    def knows(self, task: str) -> bool:
+        """Return whether there are decisions of a task."""
+        with plainly():
+            found = self._db.execute("SELECT 1 FROM posse_decisions WHERE task = %s LIMIT 1", (task,))
+            return found.fetchone() is not None
+
+    def erase(self, task: str, number: int) -> None:
+        """Remove all decisions of a task, their rewards and its name."""
         own = "(SELECT id FROM posse_decisions WHERE task = %s)"
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             for table in ("rewards", "shown"):
                 self._db.execute(f"DELETE FROM posse_{table} WHERE id IN {own}", (task,))
-            removed = self._db.execute("DELETE FROM posse_decisions WHERE task = %s", (task,)).rowcount
+            self._db.execute("DELETE FROM posse_decisions WHERE task = %s", (task,))
             rows = self._db.execute(
                 "SELECT turn, kind, data FROM posse_others WHERE kind IN ('joined', 'forbade')"
             )
@@ -337,7 +272,6 @@ class PostgresJournal:
                 if isinstance(event, Joined | Forbade) and event.task == task:
                     _, values = row_of(event._replace(task=f"(erased {number})"), row[0])
                     self._db.execute("UPDATE posse_others SET data = %s WHERE turn = %s", (values[2], row[0]))
-        return int(removed)
 
     def replay(self, after: int) -> Iterator[tuple[int, Event]]:
         """Go through all events that have had a turn after a number, in order."""
@@ -347,11 +281,11 @@ class PostgresJournal:
                 yield turn, event_of(table, row)
 
     def _rows_of(self, table: str, after: int) -> Iterator[tuple[int, str, tuple[Any, ...]]]:
-        found = self._db.execute(
-            f"SELECT {COLUMNS[table]} FROM posse_{table} WHERE turn > %s ORDER BY turn", (after,)
-        )
-        for row in found.fetchall():
-            yield row[0], table, row
+        page = f"SELECT {COLUMNS[table]} FROM posse_{table} WHERE turn > %s ORDER BY turn LIMIT {PAGE}"
+        while rows := self._db.execute(page, (after,)).fetchall():
+            after = rows[-1][0]
+            for row in rows:
+                yield row[0], table, row
 
     @property
     def backlog(self) -> int:
@@ -376,7 +310,7 @@ class PostgresJournal:
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove decisions and their rewards, but for those with a reward that came meanwhile."""
-        with plainly(), self._db.transaction():
+        with self._mutex, plainly(), self._db.transaction():
             late = self._db.execute(
                 "SELECT id FROM posse_rewards WHERE id = ANY(%s) AND turn IS NULL", (list(ids),)
             ).fetchall()

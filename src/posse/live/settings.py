@@ -15,7 +15,7 @@ from posse.numerics.checks import check_choice, check_integer, check_number
 from posse.policies import Shared
 
 # Settings that say what was learned from which events: they stay as they are as long as the journal lives.
-LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward")
+LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward", "control_policy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,7 @@ class Settings:
     mode: str = "live"
     control: float = 0.0
     control_arm: str | int | None = None
+    control_policy: Policy | None = None
     floor: float | dict[str, float] = 0.01
     features: str = "chosen"
     refits: str = "background"
@@ -68,10 +69,17 @@ class Settings:
 
     def _check_kinds(self) -> None:
         """Raise if a value is not what its name says."""
-        if isinstance(self.policy, type) or not hasattr(self.policy, "statistics"):
-            raise ValueError(f"`policy` of Agent must be a policy, as Shared(). Got {self.policy!r:.200}.")
-        deciding(self.policy)
-        anytime(self.policy)
+        _check_policy("`policy` of Agent", self.policy)
+        if self.control_policy is not None:
+            _check_policy("`control_policy` of Agent", self.control_policy)
+            if not remembers_all(self.control_policy):
+                raise ValueError(
+                    f"`control_policy` of Agent must remember all rows. Got {self.control_policy!r}."
+                )
+            if self.control_arm is not None:
+                raise ValueError(
+                    f"`control_arm` of Agent must be None beside `control_policy`. Got {self.control_arm!r}."
+                )
         if not isinstance(self.encoder, Encoder | None):
             raise ValueError(f"`encoder` of Agent must be an Encoder or None. Got {self.encoder!r:.200}.")
         if not isinstance(self.control_arm, str | int | None):
@@ -82,8 +90,7 @@ class Settings:
     @property
     def amends(self) -> bool:
         """Whether a reward that was learned from can be replaced: whether all rows count alike, for ever."""
-        policy: Any = self.policy
-        return getattr(policy, "memory", "all") == "all" and policy.statistics is GramStatistics
+        return remembers_all(self.policy)
 
     @property
     def at_the_end(self) -> bool:
@@ -94,6 +101,19 @@ class Settings:
     def keeps_offers(self) -> bool:
         """Whether the features of all arms are kept: shadow mode has to know that of any arm played."""
         return self.features == "all" or self.mode == "shadow"
+
+
+def remembers_all(policy: Any) -> bool:
+    """Return whether all rows count alike for a policy, for ever."""
+    return getattr(policy, "memory", "all") == "all" and policy.statistics is GramStatistics
+
+
+def _check_policy(name: str, policy: Any) -> None:
+    """Raise if this is no policy that an agent can decide by."""
+    if isinstance(policy, type) or not hasattr(policy, "statistics"):
+        raise ValueError(f"{name} must be a policy, as Shared(). Got {policy!r:.200}.")
+    deciding(policy)
+    anytime(policy)
 
 
 register(Settings, name="posse.live.Settings")

@@ -149,6 +149,12 @@ class SqliteJournal:
             self._last = last
         return last
 
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
+        with self._mutex, self._plainly():
+            self._write([row_of(event, number) for number, event in numbered])
+        self._last = self._written = numbered[-1][0]
+
     def _write(self, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
         db = self._db
         if len(rows) == 1:
@@ -248,8 +254,13 @@ class SqliteJournal:
         for row in self._db.execute(f"SELECT * FROM {table} WHERE seq > ? ORDER BY seq", (after,)):
             yield row[0], table, row
 
-    def erase(self, task: str, number: int) -> int:
-        """Remove all decisions of a task, their rewards and its name; return how many there were."""
+    def knows(self, task: str) -> bool:
+        """Return whether there are decisions of a task."""
+        with self._mutex, self._plainly():
+            return self._db.execute("SELECT 1 FROM decisions WHERE task = ?", (task,)).fetchone() is not None
+
+    def erase(self, task: str, number: int) -> None:
+        """Remove all decisions of a task, their rewards and its name."""
         self.acknowledge()
         own = "(SELECT id FROM decisions WHERE task = ?)"
         db = self._db
@@ -257,7 +268,7 @@ class SqliteJournal:
             db.execute("BEGIN IMMEDIATE")
             for table in ("rewards", "shown"):
                 db.execute(f"DELETE FROM {table} WHERE id IN {own}", (task,))
-            removed = db.execute("DELETE FROM decisions WHERE task = ?", (task,)).rowcount
+            db.execute("DELETE FROM decisions WHERE task = ?", (task,))
             for kind in (Joined, Forbade):
                 name = kind.__name__.lower()
                 rows = db.execute("SELECT * FROM others WHERE kind = ?", (name,)).fetchall()
@@ -268,7 +279,6 @@ class SqliteJournal:
                         db.execute("UPDATE others SET data = ? WHERE seq = ?", (values[2], row[0]))
             db.execute("COMMIT")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return int(removed)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove decisions and their rewards."""

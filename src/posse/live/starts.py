@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,17 @@ def new_learner(policy: Policy, dim: int, rng: np.random.Generator) -> Learner:
             if n_tasks > dim:
                 raise
             n_tasks += 1
+
+
+def numbers_of(learner: Learner) -> tuple[dict[str, int], deque[int]]:
+    """Return the numbers of tasks by their names, and numbers that no task has yet."""
+    gone, numbers, unused = set(learner.retired.tolist()), {}, deque[int]()
+    for number, name in enumerate(learner.names or ()):
+        if name.startswith(UNUSED):
+            unused.append(number)
+        elif number not in gone:
+            numbers[name] = number
+    return numbers, unused
 
 
 def warm_learner(policy: Policy, model: Model, rng: np.random.Generator) -> Learner:

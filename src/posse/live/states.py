@@ -63,8 +63,7 @@ class States:
         path = self.folder / f"snapshot-{number:016d}.posse"
         try:
             save(state, path)
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+            sync(path)
         except OSError:  # a full disk: the journal has all that the snapshot would have
             return
         self._saved = number
@@ -96,6 +95,16 @@ class States:
         """Wait until the snapshot that is being written is there."""
         if self._writer is not None:
             self._writer.join()
+
+
+def sync(path: Path) -> None:
+    """Return when a new file is on the disk, under its name, so that a loss of power leaves it there."""
+    for place in (path, path.parent):
+        file = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def _number(path: Path) -> int:

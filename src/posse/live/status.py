@@ -150,6 +150,8 @@ def alarms_of(desk: Desk) -> list[str]:
         found.append(f"sample ratio: choices do not agree with their probabilities, chance {chance:.1e}")
     if engine.failure and engine.failure != "given up":
         found.append(f"refit: the last one failed: {engine.failure}")
+    if engine.holdback is not None and engine.holdback.failure:
+        found.append(f"control: the last refit of its policy failed: {engine.holdback.failure}")
     if desk.backwards >= LEAST_BACKWARDS:
         found.append(f"clock: it went backwards by {desk.backwards:.3f} s")
     return found

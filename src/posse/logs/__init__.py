@@ -3,7 +3,10 @@
 from posse.logs.diagnose import diagnose as diagnose
 from posse.logs.diagnosis import Diagnosis as Diagnosis
 from posse.logs.diagnosis import diagnose_parts as diagnose_parts
+from posse.logs.dsjson import read_dsjson as read_dsjson
 from posse.logs.evaluation.evaluate import evaluate as evaluate
+from posse.logs.evaluation.replay import Replay as Replay
+from posse.logs.evaluation.replay import replay as replay
 from posse.logs.evaluation.result import Evaluation as Evaluation
 from posse.logs.example import ExampleLog as ExampleLog
 from posse.logs.example import example_log as example_log

@@ -10,7 +10,7 @@ from posse.estimators import FactorEstimate, FactorPrior
 from posse.logs.contenders import Fitted, fit_deciding, measured_anyway
 from posse.logs.held_out import HeldOut, Noise, estimate_noise, hold_out, splits, total
 from posse.logs.levels import without_levels
-from posse.logs.verdict import Gain, decide, gain_over_tasks
+from posse.logs.verdict import Gain, decide, gain_over_tasks, is_better
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,8 @@ class Answer:
     verdict : "share", "do not share" or "unclear"
     gain : Gain
     rank : int
-        The number of directions that the learned prior finds in all rows; 0 if they predict held-out rows no
-        better than a prior without any.
+        The number of directions that the learned prior finds in all rows; 0 if they do not predict held-out
+        rows better than a prior without any by more than a standard error.
     prior : FactorEstimate
         The learned prior of all rows, of features without the constant one.
     noise : Noise
@@ -69,5 +69,5 @@ def answer(
     held = hold_out(splits(parts, forward=forward), lambda train: fit(train, intercept))
     alone, shared, strength = (held.excess(name, noise) for name in ("alone", "shared", "strength"))
     gain = gain_over_tasks(alone, shared)
-    rank = prior.rank if shared.mean() < strength.mean() else 0
+    rank = prior.rank if is_better(shared, strength) else 0
     return Answer(verdict=decide(gain, rank), gain=gain, rank=rank, prior=prior, noise=noise, held=held)

@@ -13,7 +13,7 @@ from posse.core.errors import NoDataWarning
 from posse.core.estimate import ConvergenceWarning
 from posse.core.statistics import GramStatistics
 from posse.estimators import FactorEstimate, FactorPrior, LowRank, OracleBasis, Ridge
-from posse.logs.levels import counted_from, usual_level, with_levels, without_levels
+from posse.logs.levels import with_levels, without_levels
 from posse.numerics.checks import Array
 
 # What each contender is, for tables and pages. All but the last have a level of each task's own.
@@ -94,8 +94,8 @@ def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
     """Fit every contender of `CONTENDERS`.
 
     The hard low rank is told the rank that the learned prior found in these rows, 1 at least; each task's
-    weights in its basis have the penalty of largest evidence, lest few rows make them explode. With no
-    constant feature there is no contender that shares levels.
+    weights in its basis have the penalty of largest evidence, lest few rows make them explode. The contender
+    that shares levels, too, is the prior that models of logs are fitted by; it needs a constant feature.
     """
     deciding = fit_deciding(statistics, intercept)
     inside = without_levels(statistics, intercept)
@@ -105,9 +105,9 @@ def fit_all(statistics: GramStatistics, intercept: int | None) -> Fitted:
             "pooled": np.repeat(Ridge().fit(_one_task(inside)).theta, inside.n_tasks, axis=0),
             "low_rank": _fit_low_rank(inside, rank),
         }
-        levels = {} if intercept is None else {"shared_levels": _fit_levels(statistics, intercept)}
+        levels = FactorPrior(mean="level").fit(statistics).theta if intercept is not None else None
     theta = {name: with_levels(values, statistics, intercept) for name, values in effects.items()}
-    found = {**deciding.theta, **theta, **levels}
+    found = {**deciding.theta, **theta} | ({} if levels is None else {"shared_levels": levels})
     return Fitted(theta={name: found[name] for name in CONTENDERS if name in found}, prior=deciding.prior)
 
 
@@ -116,14 +116,6 @@ def _fit_low_rank(statistics: GramStatistics, rank: int) -> Array:
     basis = LowRank(rank=rank, n_starts=STARTS).fit(statistics).basis
     assert basis is not None
     return OracleBasis(basis=basis).fit(statistics).theta
-
-
-def _fit_levels(statistics: GramStatistics, intercept: int) -> Array:
-    """Return parameters (T, d) under a learned prior that holds levels, too, around the usual one."""
-    level = usual_level(statistics, intercept)
-    theta = FactorPrior().fit(counted_from(statistics, level, intercept)).theta.copy()
-    theta[:, intercept] += level
-    return theta
 
 
 def _one_task(statistics: GramStatistics) -> GramStatistics:

@@ -88,7 +88,7 @@ class Diagnosis:
         Ends of its 95 % interval over tasks; -1 and 1 stand for anything beyond.
     rank : int
         How many directions tasks share: as many as the learned prior finds in all rows, and 0 if they do not
-        predict held-out rows better than a prior without any.
+        predict held-out rows better than a prior without any, by more than a standard error over tasks.
     rows : float
         How many there are.
     features : tuple of str

@@ -16,6 +16,9 @@ from posse.estimators import FactorEstimate, Ridge
 from posse.logs.levels import with_levels, without_levels
 from posse.numerics.checks import Array, check_choice
 
+# A variance that is larger by less than this share is as large.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
@@ -32,7 +35,8 @@ class Effect:
         What both together say.
     weight : float
         How much the task's own rows weigh, from 0 to 1: the share of the variance before them that they
-        have removed.
+        have removed. NaN where they removed none, though they say something: what is known of a new task
+        takes one prior for certain, and what is known of this one counts that others are possible.
     scale : float or None
         One of the feature is so many units of its column: its standard deviation, or that of time in days.
         None where a feature has no other unit, as a category.
@@ -113,8 +117,9 @@ def explain(model: Model, task: str) -> Explanation:
     variance = deviation**2 * np.sum(root**2, axis=1)
     before = new_deviation**2 * np.sum(new_root**2, axis=1)
     left = np.divide(variance, before, out=np.ones_like(variance), where=before > 0)
+    weight = np.where(left > 1.0 + ROUNDING, np.nan, np.maximum(1.0 - left, 0.0))
     own = _own(mine, model.encoder.constant)
-    columns = own[0], own[1], new_theta, np.sqrt(before), theta, np.sqrt(variance), np.clip(1 - left, 0, 1)
+    columns = own[0], own[1], new_theta, np.sqrt(before), theta, np.sqrt(variance), weight
     names = (
         "own",
         "own_deviation",

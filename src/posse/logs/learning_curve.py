@@ -12,7 +12,7 @@ from posse.core.statistics import GramStatistics
 from posse.estimators import FactorPrior, Ridge
 from posse.logs.contenders import fit_two, measured_anyway
 from posse.logs.held_out import HeldOut, Noise, hold_out, squared_errors, total
-from posse.logs.levels import counted_from, usual_level, with_levels, without_levels
+from posse.logs.levels import with_levels, without_levels
 from posse.logs.verdict import LEVEL
 from posse.numerics.checks import Array, BoolArray
 
@@ -186,9 +186,8 @@ def _newcomer_errors(
     for group in groups:
         own = Noise(variances=noise.variances[group], realised=noise.realised[group])
         others = everything.take(np.setdiff1d(order, group))
-        level = usual_level(others, intercept)
         with measured_anyway():
-            prior = FactorPrior().fit(counted_from(others, level, intercept)).prior
+            prior = FactorPrior(mean="level").fit(others).prior
         for size in sizes:
             train, test = trains[size].take(group), tests[size].take(group)
             told = (test.count > 0) & ((train.count > 0) | (size == 0))
@@ -196,9 +195,7 @@ def _newcomer_errors(
                 continue
             with measured_anyway():
                 alone = Ridge().fit(without_levels(train, intercept)).theta
-                shared = prior.fit(counted_from(train, level, intercept)).theta.copy()
-            if intercept is not None:
-                shared[:, intercept] += level
+                shared = prior.fit(train).theta
             theta = {"alone": with_levels(alone, train, intercept), "shared": shared}
             errors = {
                 name: squared_errors(test, value) / np.maximum(test.count, 1.0)

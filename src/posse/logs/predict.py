@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from posse.core.account import Account, Finding
-from posse.core.columns import LARGEST, CategoryColumn, NumberColumn
+from posse.core.columns import LARGEST, CategoryColumn, Column, NumberColumn
 from posse.core.extras import extra
 from posse.core.model import Model
 from posse.logs.reading import Reading, reading
@@ -30,7 +30,8 @@ class Predictions:
     Columns are those of the table and three more: `prediction`, the expected reward; `deviation`, how
     uncertain that expectation is, not the noise of a single reward; `known_task`, whether the model has seen
     the row's task. Unseen tasks are predicted from what is known of new ones, features that are missing are
-    filled as they were in the log, and a row without a known arm has no prediction.
+    filled as they were in the log, and a row without a known arm has no prediction. Times with a zone are the
+    same moments in the zone of this machine, as DuckDB gives them.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class Predictions:
         """Return a batch with its predictions in the place of what was read for them."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         values = {
-            column.name: self._values(item, f"{PREFIX}c{place}", columns)
+            column.name: self._values(column, item, f"{PREFIX}c{place}", columns)
             for place, (column, item) in enumerate(self._columns)
         }
         tasks = columns[f"{PREFIX}n0"].to_pylist()
@@ -141,13 +142,16 @@ class Predictions:
     def _note(self, column: str, what: str, done: str, where: BoolArray) -> None:
         self._ledger.note(column, what, done, where, self._rows)
 
-    def _values(self, item: Reading, name: str, columns: dict[str, Any]) -> Any:
+    def _values(self, column: Column, item: Reading, name: str, columns: dict[str, Any]) -> Any:
         """Return the values (m,) of a column as the encoder takes them; gaps are counted."""
-        if item.kind == "category":
-            texts = columns[name].to_pylist()
-            gaps = np.array([text is None for text in texts], dtype=np.bool_)
-            self._note(item.name, "missing values", "filled as in the log", gaps)
-            return np.array(texts, dtype=object)
+        if isinstance(column, CategoryColumn):
+            texts = np.array(columns[name].to_pylist(), dtype=object)
+            level = column.raw(texts)
+            filled = "a level of its own" if column.missing else column.fallback
+            self._note(item.name, "missing values", filled, level < 0)
+            known = len(column.levels) + column.other
+            self._note(item.name, "values of unknown levels", column.fallback, level >= known)
+            return texts
         values = columns[name].to_numpy(zero_copy_only=False)
         gaps = ~(np.abs(values) <= LARGEST)
         wrong = np.zeros(len(gaps), dtype=np.bool_)

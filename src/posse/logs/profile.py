@@ -47,17 +47,19 @@ class Spread:
 @register
 @dataclass(frozen=True)
 class Period:
-    """How many dates there are, the first and the last in seconds, and whether any has a time of day."""
+    """How many dates there are, the first and last in seconds, if any has a time of day, how many a zone."""
 
     count: int = 0
     first: float = float("inf")
     last: float = float("-inf")
     timed: bool = False
+    zoned: int = 0
 
     def joined(self, other: Period) -> Period:
         """Return the period of the dates of two parts."""
         ends = min(self.first, other.first), max(self.last, other.last)
-        return Period(self.count + other.count, *ends, self.timed or other.timed)
+        timed, zoned = self.timed or other.timed, self.zoned + other.zoned
+        return Period(self.count + other.count, *ends, timed, zoned)
 
 
 @register
@@ -206,6 +208,7 @@ def _measured(
     """Return the number of rows, and what numbers and dates columns hold, by name."""
     asked = [f"{item.value} as c{place}" for place, item in enumerate(readings)]
     asked += [f"{item.wrong} as w{place}" for place, item in enumerate(readings) if item.wrong]
+    asked += [f"{item.zoned} as z{place}" for place, item in enumerate(readings) if item.zoned]
     rows, found = 0, {item.name: ColumnProfile() for item in readings}
     for batch in source.batches(f"select {', '.join(asked) or '1 as one'} from log where {where}", BATCH):
         rows += batch.num_rows
@@ -214,19 +217,23 @@ def _measured(
             values = columns[f"c{place}"].to_numpy(zero_copy_only=False)
             seen = batch.num_rows - columns[f"c{place}"].null_count
             seen += columns[f"w{place}"].true_count if item.wrong else 0
-            found[item.name] = found[item.name].joined(_part(item.kind, values, seen))
+            zoned = columns[f"z{place}"].true_count if item.zoned else 0
+            found[item.name] = found[item.name].joined(_part(item.kind, values, seen, zoned))
     return rows, found
 
 
-def _part(kind: str, values: Array, seen: int) -> ColumnProfile:
-    """Return the profile of values of a batch (m,), NaN where there is none; `seen` counts texts, too."""
+def _part(kind: str, values: Array, seen: int, zoned: int) -> ColumnProfile:
+    """Return the profile of values of a batch (m,), NaN where there is none.
+
+    `seen` counts texts that are no such values, too, and `zoned` times in a zone.
+    """
     if kind == "number":
         return ColumnProfile(texts=seen, numbers=Spread(*spread_of(values)))
     known = values[~np.isnan(values)]
     if not len(known):
         return ColumnProfile()
     timed = bool((known % DAY != 0).any())
-    period = Period(len(known), float(known.min()), float(known.max()), timed)
+    period = Period(len(known), float(known.min()), float(known.max()), timed, zoned)
     return ColumnProfile(dates=period)
 
 

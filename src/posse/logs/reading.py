@@ -31,12 +31,15 @@ class Reading:
         SQL for the value: a double, a text, or seconds since 1970-01-01; NULL where there is none.
     wrong : str or None
         SQL for whether there is a text that is no such value; None where that cannot be.
+    zoned : str or None
+        SQL for whether there is a time in a zone; None where that cannot be.
     """
 
     name: str
     kind: str
     value: str
     wrong: str | None = None
+    zoned: str | None = None
 
 
 def quoted(name: str) -> str:
@@ -82,14 +85,16 @@ def reading(name: str, type_name: str, kind: str) -> Reading:
         return Reading(name, kind, _filled(f"cast({column} as varchar)", GAP_LEVELS))
     if kind == "date":
         if not is_text(type_name):
-            zoned = "WITH TIME ZONE" in type_name
-            return Reading(name, kind, f"epoch({column if zoned else f'cast({column} as timestamp)'})")
+            if "WITH TIME ZONE" in type_name:
+                return Reading(name, kind, f"epoch({column})", zoned=f"{column} is not null")
+            return Reading(name, kind, f"epoch(cast({column} as timestamp))")
         text = _filled(f"cast({column} as varchar)", GAPS)
+        zoned = f"coalesce(regexp_matches({text}, '{ZONED}'), false)"
         value = (  # a cast to a plain timestamp would not look at the zone
-            f"(case when regexp_matches({text}, '{ZONED}') then epoch(try_cast({text} as timestamptz)) "
+            f"(case when {zoned} then epoch(try_cast({text} as timestamptz)) "
             f"else epoch(try_cast({text} as timestamp)) end)"
         )
-        return Reading(name, kind, value, f"({text} is not null and {value} is null)")
+        return Reading(name, kind, value, f"({text} is not null and {value} is null)", zoned)
     if not is_text(type_name):
         return Reading(name, kind, f"cast({column} as double)")
     text = _filled(f"cast({column} as varchar)", GAPS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -129,8 +130,8 @@ class _Cook:
             return
         if typed and is_text(type_name) and kind != "category":
             self._note(name, f"texts that are {kind}s", found.texts, f"read as {kind}s")
-        if "TIME ZONE" in type_name:
-            self._note(name, "times with a zone", found.dates.count, "hours and days are those of UTC")
+        if kind == "date" and found.dates.zoned:
+            self._note(name, "times with a zone", found.dates.zoned, "hours and days are those of UTC")
         known = {"number": found.numbers.count, "date": found.dates.count}.get(kind, found.named)
         missing = self.n_rows - known >= max(LEAST_ROWS, LEAST_SHARE * self.n_rows)
         if known == 0:
@@ -190,7 +191,8 @@ class _Cook:
         kept = [(level, count) for level, count in found.ranked if count >= least][: self.recipe.most_levels]
         rest = found.named - sum(count for _, count in kept)
         if not kept:
-            self._note(name, f"values, no level of which has {least:g} rows", found.named, "left out")
+            few = f"values, no level of which has {math.ceil(least):,} rows"
+            self._note(name, few, found.named, "left out")
             return
         if len(kept) == 1 and not rest and not missing:
             self._constant(name, kept[0][0])

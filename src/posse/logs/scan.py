@@ -139,6 +139,9 @@ class Scan:
             if n_rejected:
                 self.n_rows += n_rejected
                 self.ledger.found["(file)", "lines that are no rows", "dropped"] = n_rejected, first
+            if piece.unended:
+                unended = "last lines without an end, as of a file that was cut off"
+                self.ledger.found["(file)", unended, "kept"] = piece.unended, self.n_rows
         sums.grow(len(self.numbers) * self.n_parts * width)
         return Scanned(
             sums.statistics(), list(self.numbers), self.n_rows, self.n_used, self.ledger.findings()
@@ -239,7 +242,7 @@ class Scan:
                 self._note(item.name, "missing values", self._done("a level of its own", column), gaps)
                 if not column.other:
                     new = raw == len(column.levels)
-                    self._note(item.name, "values of unknown levels", "taken for the usual case", new)
+                    self._note(item.name, "values of unknown levels", column.fallback, new)
             else:
                 raw = found[item.name] = columns[name].to_numpy(zero_copy_only=False)
                 gaps = ~(np.abs(raw) <= LARGEST)
@@ -254,7 +257,7 @@ class Scan:
         if self.missing != "impute":
             return "rows dropped"
         if isinstance(column, CategoryColumn):
-            return filled if column.missing else "taken for the usual case"
+            return filled if column.missing else column.fallback
         return f"{filled}, and a feature says so" if column.missing else filled
 
     def _tasks(self, coded: Any, codes: IntArray) -> IntArray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from posse.core.archive import in_a_line
 from posse.core.extras import extra
+from posse.logs.dsjson import read_dsjson
 from posse.numerics.checks import check_choice
 
 with extra("logs"):
@@ -19,7 +20,15 @@ with extra("logs"):
 
 # Rows of a batch, such that a batch of features fits the processor's cache.
 BATCH = 32_768
-ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".csv.gz": "csv"}
+ENDINGS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".dsjson": "dsjson",
+    ".dsjson.gz": "dsjson",
+}
 QUERIES = ("select ", "from ", "with ")
 
 
@@ -36,12 +45,15 @@ class Source:
         Whether its columns have types of their own; those of a CSV file are all text.
     connection : DuckDBPyConnection or None
         That posse made for it; None if the relation has one of its own.
+    unended : int
+        How many of its CSV files end in the middle of a line, as one does that was cut off.
     """
 
     relation: Any
     name: str
     typed: bool
     connection: Any = None
+    unended: int = 0
 
     @property
     def columns(self) -> dict[str, str]:
@@ -89,7 +101,7 @@ def open_source(source: Any) -> Source:
     Parameters
     ----------
     source
-        A Parquet or CSV file, a pattern such as "logs/*.parquet", a folder of such files, a list of them; a
+        A Parquet, CSV or dsjson file, a pattern such as "logs/*.parquet", a folder or list of such files; a
         frame of pandas or polars, an Arrow table, anything else with `__arrow_c_stream__`; a DuckDB relation;
         or a SQL query about files, as "select * from 'log.parquet' where year = 2026".
     """
@@ -180,7 +192,7 @@ def _found(text: str) -> list[str]:
         files = sorted(str(file) for file in path.rglob("*") if _kind(file.name) is not None)
         if not files:
             raise ValueError(
-                f"a folder of logs must hold Parquet or CSV files. Got {text!r}, which has none."
+                f"a folder of logs must hold Parquet, CSV or dsjson files. Got {text!r}, which has none."
             )
         return files
     if path.exists():
@@ -200,7 +212,7 @@ def _found(text: str) -> list[str]:
 
 
 def _kind(name: str) -> str | None:
-    """Return what a file is by its name: "parquet", "csv", or None."""
+    """Return what a file is by its name: "parquet", "csv", "dsjson", or None."""
     return next((kind for ending, kind in ENDINGS.items() if name.lower().endswith(ending)), None)
 
 
@@ -208,16 +220,31 @@ def _files(files: list[str], name: str) -> Source:
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1 or None in kinds:
         raise ValueError(
-            f"logs must be Parquet (.parquet, .pq) or CSV files (.csv, .tsv), of one kind. Got {name!r}."
+            "logs must be Parquet (.parquet, .pq), CSV (.csv, .tsv) or dsjson files (.dsjson), of one kind. "
+            f"Got {name!r}."
         )
+    if kinds == {"dsjson"}:
+        return replace(_frame(read_dsjson(files)), name=repr(name))
     typed = kinds == {"parquet"}
+    empty = [file for file in files if os.path.getsize(file) == 0]
+    if empty:
+        raise ValueError(f"files of a log must hold a table. Got {empty[0]!r}, which is empty.")
     connection = _connect()
     try:
         _check_columns(connection, files, typed)
         relation = _reader(connection, files, typed)
     except duckdb.Error as error:
         raise ValueError(f"{name!r} cannot be read: {in_a_line(error)[:400]}") from error
-    return Source(relation, repr(name), typed, connection)
+    return Source(relation, repr(name), typed, connection, sum(map(_is_unended, files)))
+
+
+def _is_unended(file: str) -> bool:
+    """Return whether a file is plain text whose last line has no end."""
+    if not file.lower().endswith((".csv", ".tsv")):
+        return False
+    with open(file, "rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read() not in (b"\n", b"\r")
 
 
 def _reader(connection: Any, files: list[str], typed: bool) -> Any:

@@ -228,7 +228,7 @@ def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
         findings=(*prepared.findings, *scanned.findings),
     )
     if prepared.missing == "refuse" and scanned.used < scanned.rows:
-        listed = "; ".join(str(item) for item in scanned.findings)
+        listed = "; ".join(item.found for item in scanned.findings)
         raise ValueError(f"with `missing` = 'refuse' every row must be whole. Got {listed[:1000]}.")
     if scanned.used == 0:
         raise ValueError(f"a log must have rows that can be used. Got none: {account}")

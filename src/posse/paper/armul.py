@@ -19,7 +19,7 @@ import numpy as np
 from posse.core.extras import extra
 from posse.core.statistics import GramStatistics
 from posse.estimators import Armul, Estimate, FactorPrior, Ridge
-from posse.lab.charts import reference, series
+from posse.lab.charts import series
 from posse.lab.registry import style_of
 from posse.lab.results import summarise
 from posse.numerics.checks import Array, IntArray
@@ -28,7 +28,8 @@ from posse.paper.armul_published import DELTAS, ERRORS
 from posse.paper.claims import Claim, extremes, signed_claim, simultaneous
 from posse.paper.exponents import range_claim
 from posse.paper.figure import Figure
-from posse.viz.chart import Axis, Chart, Panel
+from posse.viz.chart import Axis, Chart, Panel, Series
+from posse.viz.style import Style
 
 with extra("lab"):
     import polars as pl
@@ -51,6 +52,7 @@ ESTIMATORS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "prior": ("posse's learned prior", "FactorPrior, which is not told the structure"),
     }
 )
+PUBLISHED = ("armul", "alone", "structure")
 LOOKS = {"armul": "armul", "alone": "naive", "structure": "mlingreedy", "prior": "shared-greedy"}
 
 
@@ -206,7 +208,7 @@ def as_published(table: pl.DataFrame) -> Claim:
     for cell, errors in by_cell(table).items():
         structure, outliers, delta = cell
         if delta in DELTAS and not (structure == "clusters" and outliers):
-            for name in ("armul", "alone", "structure"):
+            for name in PUBLISHED:
                 published = ERRORS[structure, outliers, name][DELTAS.index(delta)]
                 ratios[f"{ESTIMATORS[name][0]}, {_where(cell)}"] = errors[name] / published - 1.0
     evidence = simultaneous(ratios)
@@ -301,8 +303,16 @@ def errors_chart(table: pl.DataFrame, outliers: float) -> Chart:
             )
             for name, (label, _) in ESTIMATORS.items()
         ]
-        published = {name: ERRORS[structure, outliers, name] for name in ("armul", "alone", "structure")}
-        drawn += [reference("published", DELTAS, values) for values in published.values()]
+        drawn += [
+            Series(
+                label=f"{ESTIMATORS[name][0]}, published",
+                style=Style(style_of(LOOKS[name]).colour, "cross"),
+                x=DELTAS,
+                y=ERRORS[structure, outliers, name],
+                kind="points",
+            )
+            for name in PUBLISHED
+        ]
         panels.append(
             Panel(
                 title=title,
@@ -319,7 +329,7 @@ def errors_chart(table: pl.DataFrame, outliers: float) -> Chart:
         title=f"ARMUL's study, {'with' if outliers else 'without'} outliers",
         panels=tuple(panels),
         caption=f"Largest |theta_hat - theta| of a task against delta; {among}. Bars are 95 % intervals over "
-        "seeds. Dashed: means that Duan and Wang published, for ARMUL, each task alone and the structure.",
+        "seeds; crosses are the means that Duan and Wang published.",
         columns=3,
     )
 

@@ -20,10 +20,11 @@ from posse.lab.charts import series
 from posse.lab.registry import look_of, style_of
 from posse.lab.results import summarise
 from posse.numerics.checks import Array
+from posse.paper.boss_policies import StudiedBARON, StudiedPEGE, StudiedSeqRepL
 from posse.paper.claims import Claim, Evidence, Verdict, signed_claim, simultaneous
 from posse.paper.figure import Figure
 from posse.play import StreamTrace, simulate
-from posse.policies import BARON, BRESS, PEGETau, SeqRepL, SharedThompson
+from posse.policies import BARON, BRESS, SharedThompson
 from posse.problems import StreamProblem
 from posse.viz.chart import Axis, Chart, Panel, Series
 from posse.viz.style import REFERENCE, Style
@@ -69,31 +70,30 @@ def published(order: str, policy: str) -> tuple[float, float]:
 def contestants(order: str, rank: int, basis: Array) -> dict[str, Policy]:
     """Return the policies of an order, by their names in the table, the published ones as the study has them.
 
-    The study's PEGE explores a round more than it learns from: ours learns from that, too. Its SeqRepL
-    explores the tasks 0, 1, 4, 9, ... against the adversary alone, and at random, as BARON, where tasks are
-    diverse.
+    Its SeqRepL explores the tasks 0, 1, 4, 9, ... against the adversary alone, and at random, as BARON, where
+    tasks are diverse.
     """
-    baron = BARON(rank=rank, chance=CHANCES[order], **TAUS)
+    baron = StudiedBARON(rank=rank, chance=CHANCES[order], **TAUS)
     return {
         OURS: SharedThompson(),
         BARONS: baron,
-        SEQREPL: SeqRepL(rank=rank, **TAUS) if order == "adversary" else baron,
+        SEQREPL: StudiedSeqRepL(rank=rank, **TAUS) if order == "adversary" else baron,
         FORMULA: BARON(rank=rank),
         BRESSES: BRESS(rank=rank),
-        PEGE: PEGETau(n_explore=211),
-        ORACLE: PEGETau(n_explore=56, basis=basis),
+        PEGE: StudiedPEGE(n_explore=210),
+        ORACLE: StudiedPEGE(n_explore=55, basis=basis),
     }
 
 
 LABELS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         OURS: (look_of(OURS).label, "the prior learned from finished tasks, Thompson sampling; told no rank"),
-        ORACLE: (look_of(ORACLE).label, "56 rounds along the columns of B, then commit"),
+        ORACLE: (look_of(ORACLE).label, "55 rounds along the columns of B, then commit"),
         FORMULA: ("BARON, formula", "BARON with p, tau_1 and tau_2 of its formulas"),
         BARONS: ("BARON", f"BARON with the study's p, tau_1 = {TAUS['n_explore']}, tau_2 = 300"),
         SEQREPL: ("SeqRepL", "with BARON's lengths; where tasks are diverse it explores at random, as BARON"),
         BRESSES: ("BRESS", "a subspace drawn by online principal components, by its formulas"),
-        PEGE: ("PEGE", "each task alone: 211 rounds at random, then commit"),
+        PEGE: ("PEGE", "each task alone: 210 rounds at random, then commit"),
     }
 )
 

@@ -41,7 +41,8 @@ def play_ball(
     if type(policy) is not MixtureThompson or type(problem) is not EllipsoidProblem:
         return None
     horizon, (n_tasks, dim) = int(marks[-1]), problem.theta.shape
-    start, prior = policy.prior.posteriors(policy.init(1, dim)), policy.prior
+    policy.init(n_tasks, dim)  # its prior may have other features
+    prior, start = policy.prior, policy.prior.unseen
     noise = problem.noise(horizon, noise_rng)
     best, shapes = problem.ellipsoids.support(problem.theta), problem.ellipsoids.shapes
     regret = np.zeros((len(marks), n_tasks))
@@ -54,6 +55,7 @@ def play_ball(
             problem.theta[task],
             own,
             problem.shapes is None,
+            problem.ellipsoids.inner_radius,
             best[task],
             np.ascontiguousarray(noise[:, task]),
             marks,
@@ -75,6 +77,7 @@ def thompson_rounds(
     theta: Array,
     shape: Array,
     ball: bool,
+    radius: float,
     best: float,
     noise: Array,
     marks: IntArray,
@@ -98,6 +101,8 @@ def thompson_rounds(
         Q of the set x'Q^-1 x <= 1; of a ball it is I.
     ball : bool
         Whether it is.
+    radius : float
+        Of the largest sphere inside the set, on which is played what a draw of 0 leaves open.
     best : float
         The largest mean reward.
     noise : (n,)
@@ -148,6 +153,10 @@ def thompson_rounds(
                 for k in range(dim):
                     action[i] += shape[i, k] * drawn[k]
             length += action[i] * drawn[i]
+        if length == 0.0:
+            for i in range(dim):
+                action[i] = normal[i]
+                length += (normal[i] / radius) ** 2
         mean = 0.0
         for i in range(dim):
             action[i] /= np.sqrt(length)
@@ -161,6 +170,7 @@ def thompson_rounds(
                 gram[i, k] += action[i] * action[k]
         for j in range(n_parts):
             if logs[j] <= most - NEVER:
+                logs[j] = -np.inf  # for good: its posterior is left behind from here on
                 continue
             for k in range(dim):
                 along[k] = 0.0

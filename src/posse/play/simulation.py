@@ -160,8 +160,9 @@ def check_start(problem: Problem | Stream, policy: Policy, horizon: int) -> None
         N, the rounds of the problem, or of each task of a stream.
     """
     if isinstance(problem, Stream):
+        course = course_of(problem, horizon)
         if isinstance(policy, CarriesOver):
-            memory = policy.begin(course_of(problem, horizon))
+            memory = policy.begin(course)
             policy = policy.next_policy(memory, 0, np.random.default_rng(0))
         problem = problem.group(0)
     policy.blocks(horizon, problem.n_tasks, problem.dim)

@@ -10,7 +10,7 @@ import numpy as np
 
 from posse.core.protocols import Policy, Problem
 from posse.core.streams import CarriesOver, Course, Stream
-from posse.numerics.checks import Array, IntArray
+from posse.numerics.checks import Array, IntArray, check_integer
 from posse.numerics.compiled import working_seconds
 from posse.play.ball import play_ball
 from posse.play.dealing import generator
@@ -89,7 +89,14 @@ def play_stream(
 
 
 def course_of(stream: Stream, horizon: int) -> Course:
-    """Return what a policy is told of a stream whose tasks have `horizon` rounds each."""
+    """Return what a policy is told of a stream whose tasks have `horizon` rounds each.
+
+    A stream without a task is an error.
+    """
+    owner = type(stream).__name__
+    if stream.n_tasks < 1 or stream.n_groups < 1:
+        raise ValueError(f"a stream must have at least one task. Got none in {owner}.")
+    check_integer(f"`overlap` of {owner}", stream.overlap, 1)
     first = stream.group(0)
     return Course(
         n_tasks=stream.n_tasks,
@@ -118,7 +125,8 @@ class _Run:
         self.record_at = np.unique(
             np.round(np.linspace(1, stream.n_groups, min(GROWTH_POINTS, stream.n_groups)))
         )
-        self.memory = policy.begin(course_of(stream, horizon)) if isinstance(policy, CarriesOver) else None
+        course = course_of(stream, horizon)
+        self.memory = policy.begin(course) if isinstance(policy, CarriesOver) else None
 
     def play(self, number: int) -> None:
         """Play a group, once those have ended that make room for it."""

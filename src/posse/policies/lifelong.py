@@ -234,7 +234,7 @@ class BRESS(_Lifelong):
     >>> from posse.core.streams import Course
     >>> course = Course(n_tasks=6000, group_size=1, dim=10, rounds=2000, finite=False)
     >>> BRESS(rank=3).lengths(course), round(BRESS(rank=3).probability(course), 4)
-    ((2000, 134), 0.0446)
+    ((2000, 134), 0.0445)
 
     Notes
     -----

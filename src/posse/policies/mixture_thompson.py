@@ -35,7 +35,7 @@ class MixtureThompson:
     >>> problem = EllipsoidProblem.draw(n_tasks=5, dim=4, rank=2, seed=0)
     >>> trace = simulate(problem, MixtureThompson(prior=prior), horizon=50, seed=0)
     >>> trace.regret.shape
-    (25, 5)
+    (22, 5)
     """
 
     prior: MixturePrior

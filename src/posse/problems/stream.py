@@ -54,7 +54,7 @@ class StreamProblem:
         Tasks in a group.
     overlap : int
         How many groups are played at a time: each starts when the one so many before it has ended.
-    offered : {"ball", "arms"}
+    offer : {"ball", "arms"}
         What tasks may play: an ellipsoid, the unit ball by default, or n_arms arms from N(0, I/d) a round.
     n_arms : int
         K, of arms.
@@ -85,7 +85,7 @@ class StreamProblem:
     order: str = "diverse"
     batch: int = 1
     overlap: int = 1
-    offered: str = "ball"
+    offer: str = "ball"
     n_arms: int = 5
     condition: float = 1.0
     shortest: float = 0.8
@@ -101,15 +101,13 @@ class StreamProblem:
         check_choice(f"`order` {owner}", self.order, ORDERS)
         check_integer(f"`batch` {owner}", self.batch, 1, self.n_tasks, high_name="n_tasks")
         check_integer(f"`overlap` {owner}", self.overlap, 1, self.n_groups, high_name="groups")
-        check_choice(f"`offered` {owner}", self.offered, OFFERS)
+        check_choice(f"`offer` {owner}", self.offer, OFFERS)
         check_integer(f"`n_arms` {owner}", self.n_arms, 1, MOST)
         check_number(f"`condition` {owner}", self.condition, 1.0)
         check_number(f"`shortest` {owner}", self.shortest, 0.0, 1.0, open_low=True)
         check_choice(f"`noise_kind` {owner}", self.noise_kind, NOISE_KINDS)
-        if self.offered == "arms" and self.condition > 1.0:
-            raise ValueError(
-                f'`condition` {owner} must be 1 where `offered` is "arms". Got {self.condition}.'
-            )
+        if self.offer == "arms" and self.condition > 1.0:
+            raise ValueError(f'`condition` {owner} must be 1 where `offer` is "arms". Got {self.condition}.')
 
     @classmethod
     def draw(
@@ -122,7 +120,7 @@ class StreamProblem:
         order: str = "diverse",
         batch: int = 1,
         overlap: int = 1,
-        offered: str = "ball",
+        offer: str = "ball",
         n_arms: int = 5,
         condition: float = 1.0,
         shortest: float = 0.8,
@@ -135,7 +133,7 @@ class StreamProblem:
         n_tasks, dim, rank : int
             The number of tasks in all, d and k, with k at most d.
         seed : int or numpy Generator
-        order, batch, overlap, offered, n_arms, condition, shortest, noise_kind
+        order, batch, overlap, offer, n_arms, condition, shortest, noise_kind
             As the constructor takes them.
         """
         rng = make_generator("`seed` of StreamProblem", seed)
@@ -148,7 +146,7 @@ class StreamProblem:
             order=order,
             batch=batch,
             overlap=overlap,
-            offered=offered,
+            offer=offer,
             n_arms=n_arms,
             condition=condition,
             shortest=shortest,
@@ -172,7 +170,7 @@ class StreamProblem:
         tasks = range(first, min(first + self.batch, self.n_tasks))
         rngs = [np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(i,))) for i in tasks]
         theta = np.stack([self._parameters(i, rng) for i, rng in zip(tasks, rngs, strict=True)])
-        if self.offered == "arms":
+        if self.offer == "arms":
             return GaussianProblem(theta=theta, n_arms=self.n_arms, noise_kind=self.noise_kind)
         shapes = None
         if self.condition > 1.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from posse.core.extras import extra
 from posse.serve import wire
 from posse.serve.faults import HEADERS, answers_to_errors
 from posse.serve.findings import with_found
-from posse.serve.gate import App, Gate, Limits
+from posse.serve.gate import SECURITY, App, Gate, Limits, Receive, Scope, Send
 from posse.serve.history import History
 from posse.serve.learned import narrowed
 from posse.serve.metrics import Meter
@@ -23,11 +24,13 @@ with extra("serve"):
     import msgspec
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
+    from starlette.datastructures import QueryParams
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
 Work = Callable[[Any], Any]
+JSON = [(b"content-type", b"application/json"), *SECURITY]
 
 
 class Endpoint:
@@ -54,17 +57,26 @@ class Endpoint:
         self._decode = msgspec.json.Decoder(takes).decode
         self.threaded = False
 
-    async def answer(self, request: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; what is wrong with it is said by the handlers of errors."""
-        with self.meter.timed(self.path):
+        begun = time.perf_counter()
+        try:
             given: Any
             if self.takes is not None:
-                given = self._read(request.state.body)
+                given = self._read(scope["state"]["body"])
             else:
-                roles = ",".join(sorted(request.state.roles))
-                given = {**request.query_params, **request.path_params, "roles": roles}
+                roles = ",".join(sorted(scope["state"]["roles"]))
+                given = {**QueryParams(scope["query_string"]), **scope["path_params"], "roles": roles}
             found = await run_in_threadpool(self.work, given) if self.threaded else self.work(given)
-            return reply(found)
+        finally:
+            self.meter.answered(self.path, time.perf_counter() - begun)
+        if isinstance(found, Response):
+            await found(scope, receive, send)  # type: ignore[arg-type]
+            return
+        body = wire.encode(found)
+        headers = [*JSON, (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def _read(self, body: bytes) -> Any:
         """Return a body as what it must be, or say what was found."""
@@ -73,13 +85,8 @@ class Endpoint:
         except msgspec.ValidationError as error:
             found = with_found(error, body, self.takes)
             raise ValueError(f"the body must be as described: {found}.") from None
-
-
-def reply(found: Any, status: int = 200) -> Response:
-    """Return an answer as JSON, or as it is where it is an answer already."""
-    if isinstance(found, Response):
-        return found
-    return Response(wire.encode(found), status, HEADERS, "application/json")
+        except RecursionError:
+            raise ValueError("the body must be as described. Got values inside values, too deep.") from None
 
 
 class Handlers:
@@ -221,7 +228,7 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
         made("POST", "/v1/ask/batch", "ask", wire.AskMany, wire.Answers, h.ask_many),
         made("POST", "/v1/tell/batch", "tell", wire.TellMany, wire.Done, h.tell_many),
         made("POST", "/v1/activate", "tell", wire.Shown, wire.Done, h.activate),
-        made("GET", "/v1/decisions/{id}", "read", None, wire.Record, h.decision),
+        made("GET", "/v1/decisions/{id:path}", "read", None, wire.Record, h.decision),
         made("GET", "/v1/tasks", "read", None, free, h.tasks),
         made("GET", "/v1/tasks/{name:path}", "read", None, free, h.task),
         made("GET", "/v1/versions", "read", None, free, h.versions),
@@ -281,7 +288,7 @@ def make_app(
             return known
         return "read" if path.startswith(("/v1/decisions/", "/v1/tasks/")) else "admin"
 
-    routes = [Route(one.path, one.answer, methods=[one.method]) for one in endpoints]
+    routes = [Route(one.path, one, methods=[one.method]) for one in endpoints]
     routes += [Route("/openapi.json", description, methods=["GET"])]
     routes += [Route(path, front, methods=["GET"]) for path in FILES]
     app = Starlette(routes=routes, exception_handlers=answers_to_errors(meter))

@@ -19,6 +19,8 @@ with extra("serve"):
     from starlette.responses import Response
 
 HEADERS = {name.decode(): value.decode() for name, value in SECURITY}
+# What was found may be as long as a request.
+LONGEST = 1000
 # Status, title and the detail, in which {} is the error's own words.
 ANSWERS: Mapping[type[Exception], tuple[int, str, str]] = {
     msgspec.DecodeError: (400, "Bad request", "the body must be JSON: {}."),
@@ -35,6 +37,7 @@ def answers_to_errors(meter: Meter) -> dict[Any, Any]:
 
     def answer(status: int, title: str, detail: str) -> Response:
         meter.refused(status)
+        detail = detail if len(detail) <= LONGEST else f"{detail[:LONGEST]}…"
         content = wire.encode(wire.Problem(title=title, status=status, detail=detail))
         return Response(content, status, HEADERS, "application/problem+json")
 

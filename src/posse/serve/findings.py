@@ -11,8 +11,8 @@ with extra("serve"):
     import msgspec
 
 STEP = re.compile(r"\.(\w+)|\[(\d+)\]|(\[\.\.\.\])")
-# So many members of a mapping are looked at to find the one that is wrong.
-MOST = 1000
+# In larger bodies no value is looked for: the place has to do.
+MOST_BYTES = 1_000_000
 
 
 def with_found(error: Exception, body: bytes, kind: Any) -> str:
@@ -39,8 +39,13 @@ def with_found(error: Exception, body: bytes, kind: Any) -> str:
     'Expected `int` <= 9 - at `$[...]`. Got 900'
     """
     text = str(error)
+    if len(body) > MOST_BYTES:
+        return text
+    try:
+        whole = {"$": msgspec.json.decode(body)}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # wrong in more than one place
+        return text
     place = re.search(r" - at `([^`]*)`$", text)
-    whole = {"$": msgspec.json.decode(body)}
     parent: Any = whole
     key: Any = "$"
     for name, number, any_of in STEP.findall("" if place is None else place[1]):
@@ -55,15 +60,22 @@ def with_found(error: Exception, body: bytes, kind: Any) -> str:
 
 
 def _wrong_member(whole: dict[str, Any], parent: Any, key: Any, text: str, kind: Any) -> tuple[Any, Any]:
-    """Return a container and the key of the member in it that alone leads to the error."""
+    """Return a container and the key of a member that leads to the error, by halves."""
     inside = parent[key]
-    keys = list(inside)[:MOST] if isinstance(inside, dict) else range(min(len(inside), MOST))
-    for one in keys:
-        parent[key] = {one: inside[one]} if isinstance(inside, dict) else [inside[one]]
-        try:
-            msgspec.convert(whole["$"], kind)
-        except msgspec.ValidationError as error:
-            if str(error) == text:
-                return parent[key], one if isinstance(inside, dict) else 0
-    parent[key] = inside
-    return parent, key
+    left = list(inside.items()) if isinstance(inside, dict) else list(inside)
+    make = type(inside)
+    while len(left) > 1:
+        half = left[: len(left) // 2]
+        parent[key] = make(half)
+        left = half if _says(whole["$"], kind, text) else left[len(half) :]
+    parent[key] = make(left)
+    return parent[key], left[0][0] if make is dict else 0
+
+
+def _says(value: Any, kind: Any, text: str) -> bool:
+    """Return whether a value, read as a type, leads to an error of these words."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return str(error) == text
+    return False

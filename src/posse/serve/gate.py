@@ -1,8 +1,7 @@
-"""What a request passes before anything reads it: host, origin, size, time, rate, and who sends it."""
+"""What a request passes before anything reads it: host, type, size, rate, and who sends it."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -36,14 +35,11 @@ class Limits:
     ----------
     body : int
         Bytes of a request's body at most.
-    seconds : float
-        In which its body must have come.
     rate : float
         Requests a second of one token or, without tokens, one address; 0 for no limit.
     """
 
     body: int = 4_000_000
-    seconds: float = 10.0
     rate: float = 0.0
 
 
@@ -185,33 +181,19 @@ class Gate:
             raise RefusedError(
                 413, "Content too large", f"a request must have at most {most} bytes. Got {int(length)}."
             )
-        message = await self._receive(receive)
-        parts, size = [message.get("body", b"")], len(message.get("body", b""))
-        deadline = time.monotonic() + self._limits.seconds
-        while message.get("more_body", False):
-            if message["type"] == "http.disconnect" or time.monotonic() > deadline:
+        parts, size, more = list[bytes](), 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":  # it went away, or was too slow
                 raise RefusedError(408, "Request timeout", "a request must come whole. Got a part.")
-            message = await self._receive(receive)
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > most:
                 raise RefusedError(
-                    413,
-                    "Content too large",
-                    f"a request must have at most {most} bytes. Got more.",
+                    413, "Content too large", f"a request must have at most {most} bytes. Got more."
                 )
+            more = message.get("more_body", False)
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    async def _receive(self, receive: Receive) -> dict[str, Any]:
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                return await receive()
-        except TimeoutError:
-            raise RefusedError(
-                408,
-                "Request timeout",
-                f"a request must come within {self._limits.seconds:g} s. Got a part.",
-            ) from None
 
 
 def is_address(name: str) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 # Upper ends of the classes of answer times, in seconds.
@@ -32,16 +30,8 @@ class Meter:
         self._times: dict[str, list[float]] = {}
         self._refused: dict[int, int] = {}
 
-    @contextmanager
-    def timed(self, path: str) -> Iterator[None]:
-        """Count a request and take its time, whether or not it ends well."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._count(path, time.perf_counter() - begun)
-
-    def _count(self, path: str, seconds: float) -> None:
+    def answered(self, path: str, seconds: float) -> None:
+        """Count a request and its time, whether or not it ended well."""
         found = self._times.get(path)
         if found is None:
             found = self._times[path] = [0.0] * (len(TIMES) + 2)

@@ -17,7 +17,6 @@ ERRORS = {
     "401": "No token of this service.",
     "403": "The token lacks the role.",
     "404": "What is named is not there.",
-    "408": "The request did not come whole.",
     "413": "The body is too large.",
     "415": "The body is not declared as JSON.",
     "421": "The request is for another host.",

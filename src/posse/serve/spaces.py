@@ -21,6 +21,8 @@ with extra("serve"):
     import msgspec
 
 DEFAULT = "default"
+# So many features a space has at most: what is known of one task takes memory in proportion to their square.
+MOST_FEATURES = 1000
 # What a name of a space may be made of, as it is part of the names of files and of schemas.
 NAME = r"^[a-z][a-z0-9_-]{0,39}$"
 # Fields that say what an agent learns from: another value needs another agent.
@@ -122,6 +124,14 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return all(getattr(self, name) == getattr(other, name) for name in LASTING)
 
 
+def agent_options(space: Space) -> Any:
+    """Return the settings of the agent of a space, as `Agent.open` takes them: a model brings its encoder."""
+    options = space.options()
+    if space.model:
+        del options["encoder"]
+    return options
+
+
 def check_space(space: Space) -> Space:
     """Return a space as it is, or say what of it cannot be."""
     kinds = [name for name in ("features", "arms", "vectors", "model") if getattr(space, name)]
@@ -136,6 +146,11 @@ def check_space(space: Space) -> Space:
                     f"`{name}` of a space must be names of 1 to 200 characters. Got {text!r:.99}."
                 )
     options = space.options()
+    if space.encoder() is not None and (dim := options["encoder"].dim) > MOST_FEATURES:
+        raise ValueError(
+            f"a space must have at most {MOST_FEATURES} features, where each of `arms` has one and one more "
+            f"for each of `context`. Got {dim}."
+        )
     Settings(policy=policy_of(space.policy), **options)
     return space
 

@@ -107,7 +107,7 @@ class Intervals:
         if self.kind == "bernstein":
             return bernstein(terms, Groups.one(len(terms)), self.level, span_of(terms))
         if self.kind == "sequence":
-            low, high = sequence(terms[self.order], self.level)
+            low, high = sequence(terms[self.order], self.level, span_of(terms))
             return Interval(np.array([terms.mean()]), low[-1:], high[-1:])
         return pooled(terms, self.tasks, self.level)
 
@@ -147,7 +147,7 @@ def rows_of(
     direct : bool
         Whether the direct method is to answer where nothing can be said.
     """
-    one, each = _intervals_of(evidence, intervals, _doubtful(checked), threshold)
+    one, each = intervals_of(evidence, intervals, doubtful_tasks(checked), threshold)
     told = checked.told
     for name in (name for name in ESTIMATORS if name in one):
         says = _says(name, checked.pooled.reason is None, direct=direct)
@@ -158,12 +158,12 @@ def rows_of(
             yield _row(policy, name, task, each[name], place, checked.tasks[place].ess, says)
 
 
-def _doubtful(checked: Checked) -> BoolArray:
+def doubtful_tasks(checked: Checked) -> BoolArray:
     """Return in which tasks (T,) a policy plays arms that nobody tried, or has few effective decisions."""
     return np.array([one.unsupported > 0 or one.ess < FEW_EFFECTIVE for one in checked.tasks], dtype=np.bool_)
 
 
-def _intervals_of(
+def intervals_of(
     evidence: Mapping[str, Evidence], intervals: Intervals, doubtful: BoolArray, threshold: float
 ) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """Return the intervals of all estimators that there is evidence for: pooled, and by task."""
@@ -231,7 +231,7 @@ def gains_of(
         beyond = made.terms(rows, everyone, np.inf) - rows.rewards
         yield _gain(policy, None, intervals.of_all(beyond), 0, intervals.level)
     beyond = made.terms(rows, tasks, np.inf) - rows.rewards
-    found = intervals.of_tasks(np.nan_to_num(beyond), _doubtful(checked))
+    found = intervals.of_tasks(np.nan_to_num(beyond), doubtful_tasks(checked))
     for place in np.flatnonzero(checked.told).tolist():
         if np.isfinite(found.low[place]):
             yield _gain(policy, names[place], found, place, intervals.level)

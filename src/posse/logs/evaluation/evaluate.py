@@ -151,12 +151,12 @@ def evaluate(
         offered=offered,
         time=time,
     )
-    logged = _read(log, columns, named, features, encoder, n_parts, seed, on_rows)
+    logged = read_log(log, columns, named, features, encoder, n_parts, seed, on_rows)
     made = _Maker(logged, named, interval, level, seed, direct=direct, on_rows=on_rows)
     return made.evaluation(choosing)
 
 
-def _read(
+def read_log(
     log: Any,
     columns: DecisionColumns,
     named: Mapping[str, Any],

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import lambertw
 
 from posse.logs.evaluation.groups import Groups
-from posse.logs.evaluation.intervals import Interval
+from posse.logs.evaluation.intervals import Interval, span_of
 from posse.numerics.checks import Array, IntArray
 
 # A sequence is tightest after this many decisions, and says nothing before the first few.
@@ -14,7 +14,7 @@ TIGHTEST = 1000.0
 FIRST = 50
 
 
-def sequence(terms: Array, level: float) -> tuple[Array, Array]:
+def sequence(terms: Array, level: float, span: float) -> tuple[Array, Array]:
     """Return the ends (n,), (n,) of a confidence sequence for the running mean of what terms (n,) expect.
 
     With probability `level` it holds after every decision at once, in the limit: one may look at any time,
@@ -22,16 +22,20 @@ def sequence(terms: Array, level: float) -> tuple[Array, Array]:
     terms so far, n of them and a fixed rho, the mean is off by at most
     sqrt((S n rho^2 + 1) / (n^2 rho^2) log((S n rho^2 + 1) / (1 - level)^2)). Infinite before the first 50.
 
+    Heavy weights are rare, and a variance in which none of them is yet would be far too small. So S begins,
+    with the weight of one decision, at span^2 / 4, the largest variance that terms of such a span can have
+    (Popoviciu 1935): that is forgotten as 1 / n.
+
     Examples
     --------
-    >>> low, high = sequence(np.tile([0.0, 1.0], 500), 0.95)
+    >>> low, high = sequence(np.tile([0.0, 1.0], 500), 0.95, 1.0)
     >>> low[-1].round(2), high[-1].round(2)
     (np.float64(0.45), np.float64(0.55))
     """
     count = np.arange(1.0, len(terms) + 1)
     middle = np.cumsum(terms) / count
     squares = np.cumsum((terms - middle) * (terms - np.append(0.0, middle[:-1])))  # Welford's
-    variance = np.maximum(squares / np.maximum(count - 1.0, 1.0), 0.0)
+    variance = (np.maximum(squares, 0.0) + span**2 / 4.0) / count
     alpha = 1.0 - level
     best = -float(lambertw(-(alpha**2) * np.exp(-1.0), k=-1).real) - 1.0  # of S n rho^2, where it is tightest
     tight = best / TIGHTEST * count  # S rho^2 n, rho being chosen for the variance so far
@@ -43,11 +47,12 @@ def sequence(terms: Array, level: float) -> tuple[Array, Array]:
 def sequence_by_task(terms: Array, tasks: Groups, order: IntArray, level: float) -> Interval:
     """Return the last interval of every task's own confidence sequence, of terms (n,) in an order (n,)."""
     low, high = np.full(tasks.n_groups, -np.inf), np.full(tasks.n_groups, np.inf)
+    span = span_of(terms)
     by_task = order[np.argsort(tasks.index[order], kind="stable")]
     ends = np.cumsum(tasks.counts).astype(np.intp)
     for task, end in enumerate(ends.tolist()):
         own = terms[by_task[end - int(tasks.counts[task]) : end]]
         if len(own):
-            lows, highs = sequence(own, level)
+            lows, highs = sequence(own, level, span)
             low[task], high[task] = lows[-1], highs[-1]
     return Interval(tasks.means(terms), low, high)
