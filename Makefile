@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 OUT ?= results
 
-.PHONY: setup reproduce test lint docs numbers gallery bench prove bench-peers bench-mixed clean help
+.PHONY: setup reproduce test lint docs numbers gallery league bench prove bench-peers bench-mixed clean help
 
 help:            ## show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ numbers: setup   ## run the code of all pages, and write what it prints into the
 
 gallery: setup   ## draw docs/gallery from its stored results; OUT=... takes those of a full run first
 	$(BIN)/python docs/gallery/build.py $(if $(filter file,$(origin OUT)),,$(OUT))
+
+league: setup    ## draw the league's page from its stored results; OUT=... takes those of a full run first
+	$(BIN)/python docs/gallery/league.py $(if $(filter file,$(origin OUT)),,$(OUT))
 
 bench: setup     ## measure the simulator and the solvers, as ratios taken in one run
 	$(BIN)/python -m pytest benchmarks -o python_files="bench_*.py" -p no:xdist --quiet \

@@ -18,9 +18,11 @@ from proofs import (
     diagnose_ugly,
     kills,
     live,
+    long_stream,
     processes,
     promise,
     propensities,
+    soak,
     two_speeds,
 )
 
@@ -33,9 +35,11 @@ PROOFS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "kills": kills.prove,
     "kills-postgres": kills.prove_two,
     "live": live.prove,
+    "long-stream": long_stream.prove,
     "processes": processes.prove,
     "promise": promise.prove,
     "propensities": propensities.prove,
+    "soak": soak.prove,
     "two-speeds": two_speeds.prove,
 }
 RESULTS = Path(__file__).parent / "results"

@@ -19,7 +19,7 @@ NAMES = [name for name, one in SCENARIOS.items() if one.group not in ("infinite 
 SHORTER = {"late": {"join": 100}, "one-long": {"join": 200}, "newcomers": {"join": 80}}
 CANDIDATES: Mapping[str, tuple[Policy, float]] = {
     "Shared()": (Shared(), 0.01),
-    "Shared(scale=1)": (Shared(scale=1.0), 0.01),
+    "Shared(scale=2)": (Shared(scale=2.0), 0.01),
     "SharedGreedy()": (SharedGreedy(), 0.01),
     "SharedThompson()": (SharedThompson(), 0.01),
     "SharedThompson(scale=0.5)": (SharedThompson(scale=0.5), 0.01),
@@ -27,7 +27,7 @@ CANDIDATES: Mapping[str, tuple[Policy, float]] = {
     "IndependentThompson()": (IndependentThompson(), 0.01),
 }
 # Those that lost least of all, and about as much as each other.
-CONTENDERS = ("Shared()", "Shared(scale=1)", "SharedGreedy()")
+CONTENDERS = ("Shared()", "Shared(scale=2)", "SharedGreedy()")
 
 
 def problem_of(name: str, seed: int) -> Problem:

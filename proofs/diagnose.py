@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,13 +140,21 @@ def cell(one: Callable[..., Outcome], n_seeds: int, **settings: Any) -> dict[str
         Diagnoses one log, by its seed and settings.
     n_seeds : int
     """
-    found = Parallel(n_jobs=cpu_count())(delayed(one)(seed, **settings) for seed in range(n_seeds))
-    verdicts, ranks, *numbers = zip(*found, strict=True)
+    return told(Parallel(n_jobs=cpu_count())(delayed(one)(seed, **settings) for seed in range(n_seeds)))
+
+
+def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what outcomes of many logs tell; about gains on fresh rows only where they are known."""
+    verdicts, ranks, *numbers = zip(*outcomes, strict=True)
     gain, low, high, fresh = (np.array(values) for values in numbers)
-    return {
+    found: dict[str, Any] = {
         "verdicts": dict(Counter(verdicts)),
         "ranks": {str(rank): times for rank, times in sorted(Counter(ranks).items())},
         "gain, predicted": round(float(gain.mean()), 3),
+    }
+    if np.isnan(fresh).any():
+        return found
+    return found | {
         "gain, fresh rows": round(float(fresh.mean()), 3),
         "predicted to fresh": round(float(gain.mean() / fresh.mean()), 3),
         "difference, standard deviation": round(float((gain - fresh).std(ddof=1)), 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from posse.logs.evaluation.decisions import DecisionColumns
 from posse.logs.evaluation.estimators import Evidence, switch_threshold
 from posse.logs.evaluation.gather import encoder_of, gather
 from posse.logs.evaluation.groups import Groups
-from posse.logs.evaluation.intervals import Interval, span_of
+from posse.logs.evaluation.intervals import FEW_ROWS, Interval, span_of
 from posse.logs.evaluation.models import ALONE, SHARED, reward_models, taught_by
 from posse.logs.evaluation.reader import DecisionReader
 from posse.logs.evaluation.score import score
@@ -29,6 +29,7 @@ LEVEL, N_TASKS, N_ARMS, DIM = 0.95, 50, 3, 2
 PARTS, WINDOWS = 2, 3
 ROLES: dict[str, Any] = {"task": "shop", "reward": "sold", "arm": "offer", "propensity": "chance"}
 AIM = "column:aim"
+ROWS = (20, 200, 2000)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,9 +75,7 @@ def look(world: World, played: Played, *, forward: bool, parts: int = PARTS) -> 
     reader = DecisionReader(source, columns, encoder, targets=["aim"])
     logged = gather(reader, WINDOWS if forward else parts, 0)
     taught = taught_by(logged.statistics, forward=forward)
-    target = make_target(
-        AIM, AIM, logged.statistics, taught, encoder, tasks=logged.names, forward=forward, seed=0
-    )
+    target = make_target(AIM, AIM, logged.statistics, encoder, tasks=logged.names, forward=forward, seed=0)
     found = score(logged, {AIM: target}, reward_models(taught, encoder))
     one, rewards = found.targets[AIM], logged.rewards[logged.counted]
     weights = one.chances / found.propensities
@@ -92,6 +91,38 @@ def look(world: World, played: Played, *, forward: bool, parts: int = PARTS) -> 
         evidence={**evidence, "": evidence[SHARED]},
         tasks=tasks,
         order=np.argsort(logged.times[logged.counted], kind="stable") if forward else np.arange(len(weights)),
+        doubtful=doubtful_tasks(checked),
+        told=checked.told,
+        threshold=switch_threshold(evidence[SHARED]),
+    )
+
+
+def given(world: World, played: Played) -> Case:
+    """Return what a log says about the policy `aim` where models of rewards are given, rough ones.
+
+    Intervals are about terms given the models, whoever made these: so whether intervals hold can be seen
+    without a fit for each log.
+    """
+    chances = aim(world, played.tasks, played.contexts)
+    weights = np.take_along_axis(chances, played.arms[:, None], axis=1)[:, 0] / played.propensities
+    tasks = Groups(played.tasks, world.shape[0])
+    names = [str(task) for task in range(world.shape[0])]
+    nothing = np.zeros(len(names))
+    checked = check_support(AIM, weights, nothing, tasks, names, whole=False, certain=False)
+    evidence = {}
+    for model, rough in ((SHARED, 0.3), (ALONE, 0.6)):
+        off = rough * np.random.default_rng(1).standard_normal(world.theta.shape)
+        means = replace(world, theta=world.theta + off).means(played.tasks, played.contexts)
+        evidence[model] = Evidence(
+            weights=weights,
+            rewards=played.rewards,
+            expected=np.vecdot(chances, means),
+            predicted=np.take_along_axis(means, played.arms[:, None], axis=1)[:, 0],
+        )
+    return Case(
+        evidence={**evidence, "": evidence[SHARED]},
+        tasks=tasks,
+        order=np.arange(len(weights)),
         doubtful=doubtful_tasks(checked),
         told=checked.told,
         threshold=switch_threshold(evidence[SHARED]),
@@ -134,12 +165,11 @@ def covers(interval: Interval, truth: Array | float) -> Array:
     return np.where(np.isfinite(interval.low) & np.isfinite(interval.high), held, np.nan)
 
 
-def coverage(world: World, logs: Iterable[Played], *, forward: bool) -> dict[str, Any]:
+def coverage(world: World, cases: Iterable[Case]) -> dict[str, Any]:
     """Return how many of 1,000 intervals hold the truth: pooled and by task, of every kind and estimator."""
     truth, tally = world.values(aim), Tally()
-    for played in logs:
-        case = look(world, played, forward=forward)
-        few = case.doubtful | (case.tasks.counts < 200)
+    for case in cases:
+        few = case.doubtful | (case.tasks.counts < FEW_ROWS)
         one, each = case.intervals("asymptotic")
         whole = float(np.average(truth, weights=case.tasks.counts))
         for name in ESTIMATORS:
@@ -150,8 +180,7 @@ def coverage(world: World, logs: Iterable[Played], *, forward: bool) -> dict[str
         one, each = case.intervals("bernstein")
         tally.add("bernstein, dr", covers(one["dr"], whole)[0])
         tally.add("bernstein by task, dr", covers(each["dr"], truth))
-        if forward:
-            _follow(case, truth, tally)
+        _follow(case, truth, tally)
     return {name: found for name, found in tally.summary().items() if not _empty(found)}
 
 
@@ -179,32 +208,35 @@ def _always(terms: Array, truth: Array | float, span: float) -> float:
     return float(np.all((low <= truth) & (truth <= high)))
 
 
-def prove_few(n_logs: int = 1000) -> dict[str, Any]:
-    """Return coverage at 20 decisions of each task, and of the bootstrap where tasks are drawn anew."""
-    return {**_prove(20, n_logs, shared=True), "bootstrap, tasks drawn anew": _bootstrap(n_logs)}
-
-
-def prove_some(n_logs: int = 1000) -> dict[str, Any]:
-    """Return coverage at 200 decisions of each task."""
-    return _prove(200, n_logs, shared=True)
-
-
-def prove_many(n_logs: int = 1000) -> dict[str, Any]:
-    """Return coverage at 2,000 decisions of each task."""
-    return _prove(2000, n_logs, shared=False)
-
-
-def _prove(n_each: int, n_logs: int, *, shared: bool) -> dict[str, Any]:
-    """Return coverage for two loggers that do not learn, and for Thompson sampling as it learns."""
+def prove_intervals(n_logs: int = 1000) -> dict[str, Any]:
+    """Return coverage for all loggers and sizes where models are given, and of the bootstrap over tasks."""
     world = World.draw(0, N_TASKS, N_ARMS, DIM)
-    found: dict[str, Any] = {"logs": n_logs, "tasks": N_TASKS, "decisions of a task": n_each}
-    for logger in LOGGERS:
-        logs = (play(world, n_each, seed, logger) for seed in range(n_logs))
-        found[logger] = coverage(world, logs, forward=False)
-    rounds = n_each * WINDOWS // (WINDOWS - 1)  # those of the first window are there to learn from
-    who = f"Thompson, {'shared' if shared else 'each task alone'}"
-    found[who] = coverage(world, _learners(world, rounds, n_logs, shared=shared), forward=True)
+    found: dict[str, Any] = {"logs": n_logs, "tasks": N_TASKS}
+    for n_each in ROWS:
+        for logger in LOGGERS:
+            cases = (given(world, play(world, n_each, seed, logger)) for seed in range(n_logs))
+            found[f"{logger}, n = {n_each}"] = coverage(world, cases)
+        logs = _learners(world, n_each, n_logs, shared=False)
+        found[f"Thompson, n = {n_each}"] = coverage(world, (given(world, log) for log in logs))
+    found["bootstrap, tasks drawn anew, n = 20"] = _bootstrap(n_logs)
     return found
+
+
+def prove_whole(n_logs: int = 1000) -> dict[str, Any]:
+    """Return coverage of all that `evaluate` does, at 200 decisions of a task that count.
+
+    Models are fitted to each log. One logger is fixed, the other one learns, and its tasks from each other.
+    """
+    world = World.draw(0, N_TASKS, N_ARMS, DIM)
+    fixed = (look(world, play(world, 200, seed), forward=False) for seed in range(n_logs))
+    rounds = 200 * WINDOWS // (WINDOWS - 1)  # those of the first window are there to learn from
+    learners = _learners(world, rounds, n_logs, shared=True)
+    return {
+        "logs": n_logs,
+        "tasks": N_TASKS,
+        "softmax": coverage(world, fixed),
+        "shared Thompson": coverage(world, (look(world, log, forward=True) for log in learners)),
+    }
 
 
 def _bootstrap(n_logs: int) -> dict[str, Any]:
@@ -215,7 +247,7 @@ def _bootstrap(n_logs: int) -> dict[str, Any]:
     tally = Tally()
     for seed in range(n_logs):
         world = World.draw(seed, N_TASKS, N_ARMS, DIM)
-        one, _ = look(world, play(world, 20, seed), forward=False).intervals("bootstrap", seed)
+        one, _ = given(world, play(world, 20, seed)).intervals("bootstrap", seed)
         for name in ("ips", "snips", "dr"):
             tally.add(name, covers(one[name], 0.0)[0])
     return tally.summary()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy import stats
 
 from posse import (
     GaussianPrior,
@@ -20,11 +22,13 @@ from posse import (
     SharedGreedy,
     SharedThompson,
     SharedUCB,
+    Thompson,
     simulate_all,
 )
 from posse.core.protocols import Policy, Problem
 from posse.lab.registry import draw_problem
 from posse.numerics.checks import Array
+from posse.problems.uneven import UnevenTasks
 from posse.suite.sharing import Watch
 
 RULES: Mapping[str, tuple[Policy, Policy]] = {
@@ -33,6 +37,7 @@ RULES: Mapping[str, tuple[Policy, Policy]] = {
     "ucb": (SharedUCB(), IndependentUCB()),
 }
 EARLY, LATE, LATE_FIXED = 300, 3000, 5000
+BATCH, LEAST_SEEDS = 4, 8
 UNRELATED = {"structure": "unrelated"}
 NOISE, UNITS = {"quietest": 0.2, "loudest": 5.0}, {"smallest": 0.1, "largest": 10.0}
 NEWCOMERS, ONE_LONG = {"share": 0.8, "join": 500, "waves": 4}, {"share": 0.97, "join": 1500}
@@ -99,8 +104,7 @@ def log_ratios(case: str, seed: int, late: int | None = None) -> Array:
 
 def summary(logs: Array) -> dict[str, Any]:
     """Return ratios of a case (seeds, rules, early and late, all and worst-off), with half-widths of 95 %."""
-    half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
-    ratio = np.exp(logs.mean(axis=0))
+    ratio, half = np.exp(logs.mean(axis=0)), _half_widths(logs)
     return {
         rule: {
             "early": round(float(ratio[place, 0, 0]), 3),
@@ -113,6 +117,13 @@ def summary(logs: Array) -> dict[str, Any]:
     }
 
 
+def prior_of(level: float, spread: float, size: float, noise: float) -> GaussianPrior:
+    """Return a prior of levels, N(level, spread^2), and of other parameters, of this length on average."""
+    mean, variances = np.zeros(20), np.full(20, size**2 / 20)
+    mean[0], variances[0] = level, spread**2
+    return GaussianPrior(mean=mean, covariance=np.diag(variances), noise=noise)
+
+
 def true_prior_ratios(case: str, seed: int) -> Array:
     """Return logarithms of regrets, of who is told the true prior over who learns alone: (rules, 2).
 
@@ -120,10 +131,7 @@ def true_prior_ratios(case: str, seed: int) -> Array:
     late, over all tasks.
     """
     level, spread, size, noise = TRUE_PRIORS[case]
-    problem = problem_of(case, seed)
-    mean, variances = np.zeros(20), np.full(20, size**2 / 20)
-    mean[0], variances[0] = level, spread**2
-    prior = GaussianPrior(mean=mean, covariance=np.diag(variances), noise=noise)
+    problem, prior = problem_of(case, seed), prior_of(level, spread, size, noise)
     found = []
     for _, alone in RULES.values():
         told = replace(LearningPolicy(estimator=prior, schedule=Geometric()), rule=alone.rule)  # type: ignore[attr-defined]
@@ -139,13 +147,12 @@ def true_prior_ratios(case: str, seed: int) -> Array:
     return np.array(found)
 
 
-def true_priors(n_seeds: int = 24) -> dict[str, Any]:
+def true_priors(n_seeds: int = 12) -> dict[str, Any]:
     """Return what the true prior would bring in cases with a level: ratios with half-widths of 95 %."""
     found = {}
     for case in TRUE_PRIORS:
-        logs = np.array(Parallel(n_jobs=2)(delayed(true_prior_ratios)(case, seed) for seed in range(n_seeds)))
-        half = 1.96 * logs.std(axis=0, ddof=1) / np.sqrt(n_seeds)
-        ratio = np.exp(logs.mean(axis=0))
+        logs = np.array(_play(true_prior_ratios, case, range(n_seeds)))
+        ratio, half = np.exp(logs.mean(axis=0)), _half_widths(logs)
         found[f"the true prior, {case}"] = {
             rule: {
                 "early": round(float(ratio[place, 0]), 3),
@@ -157,27 +164,85 @@ def true_priors(n_seeds: int = 24) -> dict[str, Any]:
     return found
 
 
+def level_ratios(case: str, seed: int) -> Array:
+    """Return what a level does to Thompson sampling where nobody shares: logarithms of regrets, (4,).
+
+    Each is relative to that of tasks that learn alone in a case with levels: of who is told the true prior;
+    of who is told it with parameters beside the level five times too variable; and, if all levels are 0 and
+    who is told a prior knows that, of tasks alone and of who is told the true prior.
+    """
+    level, spread, size, noise = TRUE_PRIORS[case]
+    problem = problem_of(case, seed)
+    assert isinstance(problem, UnevenTasks)
+    theta = problem.theta.copy()
+    theta[:, 0] = 0.0
+    alone = RULES["thompson"][1]
+    true, bold, flat = (
+        LearningPolicy(estimator=prior_of(*settings), schedule=Geometric(), rule=Thompson())
+        for settings in (
+            (level, spread, size, noise),
+            (level, spread, np.sqrt(5.0) * size, noise),
+            (0.0, 1e-4, size, noise),
+        )
+    )
+    regrets: list[float] = []
+    for played, policies in (
+        (problem, {"alone": alone, "true": true, "bold": bold}),
+        (replace(problem, theta=theta), {"alone": alone, "true": flat}),
+    ):
+        traces = simulate_all(played, policies, horizon=LATE, seed=seed, final_state=False)
+        regrets += [trace.regret_per_task[-1] for trace in traces.values()]
+    return np.log(np.array(regrets[1:]) / regrets[0])
+
+
+def levels(n_seeds: int = 12, case: str = "intercept, unrelated") -> dict[str, Any]:
+    """Return what a level does to Thompson sampling where nobody shares: ratios with half-widths of 95 %."""
+    return level_summary(np.array(_play(level_ratios, case, range(n_seeds))))
+
+
+def level_summary(logs: Array) -> dict[str, Any]:
+    """Return ratios, with half-widths of 95 %, from what `level_ratios` found with some seeds, (seeds, 4)."""
+    ratio, half = np.exp(logs.mean(axis=0)), _half_widths(logs)
+    names = "true prior", "five times too bold", "alone, no level", "true prior, no level"
+    return {
+        name: {"late": round(float(ratio[place]), 3), "+-": round(float(half[place]), 3)}
+        for place, name in enumerate(names)
+    }
+
+
 def prove(most_seeds: int = 48, close: float = 0.01, seconds: float = 3600.0) -> dict[str, Any]:
     """Return ratios of all cases, each with seeds until half-widths are close, or there are too many.
 
-    Seeds come in dozens, to all cases that need them, until the time is over.
+    Seeds come in fours, to all cases that need them, until the time is over: eight at the least.
     """
     logs: dict[str, list[Array]] = {case: [] for case in CASES}
     clock = time.perf_counter()
-    for first in range(0, most_seeds, 12):
+    for first in range(0, most_seeds, BATCH):
         for case, known in logs.items():
-            if known and _half_width(np.array(known)) <= close:
+            if len(known) >= LEAST_SEEDS and _half_width(np.array(known)) <= close:
                 continue
-            if time.perf_counter() - clock > seconds:
+            if first >= LEAST_SEEDS and time.perf_counter() - clock > seconds:
                 break
-            seeds = range(first, first + 12)
-            known += Parallel(n_jobs=2)(delayed(log_ratios)(case, seed) for seed in seeds)
-    played = {
-        case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items() if known
+            known += _play(log_ratios, case, range(first, first + BATCH))
+    return {
+        **{case: {"seeds": len(known), **summary(np.array(known))} for case, known in logs.items()},
+        **true_priors(),
+        "Thompson sampling beside a level, relative to tasks alone": levels(),
     }
-    return {**played, **true_priors()}
+
+
+def _play(ratios: Callable[[str, int], Array], case: str, seeds: range) -> list[Array]:
+    """Return what a function makes of a case and each of some seeds, in as many processes as JOBS says."""
+    jobs = int(os.environ.get("JOBS", "2"))
+    return list(Parallel(n_jobs=jobs)(delayed(ratios)(case, seed) for seed in seeds))
 
 
 def _half_width(logs: Array) -> float:
     """Return the largest half-width of the rules' late ratios of all tasks."""
-    return float((1.96 * logs[:, :, 1, 0].std(axis=0, ddof=1) / np.sqrt(len(logs))).max())
+    return float(_half_widths(logs[:, :, 1, 0]).max())
+
+
+def _half_widths(logs: Array) -> Array:
+    """Return half-widths of 95 % intervals of means over seeds, the first axis, by Student's t."""
+    wide = float(stats.t.ppf(0.975, len(logs) - 1))
+    return np.asarray(wide * logs.std(axis=0, ddof=1) / np.sqrt(len(logs)))

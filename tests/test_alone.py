@@ -192,16 +192,17 @@ def test_directions_that_pay_together_are_found_though_none_of_the_first_pays_al
     assert {4, 5} <= set(search.scores)
 
 
-def bad(kind: str) -> GramStatistics:
+def bad(kind: str) -> tuple[GramStatistics, Array]:
+    """Return statistics of a kind, and parameters (T, d)."""
     rng = np.random.default_rng(6)
     n_tasks = {"one task": 1, "two tasks": 2, "three tasks": 3}.get(kind, 8)
     n = {"one row each": 1, "fewer rows than features": 3, "ten rows, and a million": 10}.get(kind, 30)
     x = rng.standard_normal((n, n_tasks, 6))
     theta = unit_vectors(n_tasks, 6, rng)
-    y = np.vecdot(x, theta) + rng.standard_normal((n, n_tasks))
     if kind == "identical rows":
         x[:] = x[0]
-    elif kind == "constant rewards":
+    y = np.vecdot(x, theta) + rng.standard_normal((n, n_tasks))
+    if kind == "constant rewards":
         y[:, :4] = 2.0
     elif kind == "no noise":
         y = np.vecdot(x, theta)
@@ -209,14 +210,16 @@ def bad(kind: str) -> GramStatistics:
         x[:], y[:] = x[:, :1], y[:, :1]
     statistics = GramStatistics.of(x, y)
     if kind == "ten rows, and a million":
-        factor = np.where(np.arange(n_tasks) == 0, 1e5, 1.0)
-        statistics = GramStatistics(
-            statistics.gram * factor[:, None, None],
-            statistics.moment * factor[:, None],
-            statistics.square * factor,
-            statistics.count * factor,
+        # as a million rows of which each feature has mean square 1, and no two features go together
+        many, noise = 1e6, 1e3 * rng.standard_normal(6)
+        gram, moment, square, count = (
+            np.array(part)
+            for part in (statistics.gram, statistics.moment, statistics.square, statistics.count)
         )
-    return statistics
+        gram[0], moment[0], count[0] = many * np.eye(6), many * theta[0] + noise, many
+        square[0] = theta[0] @ (moment[0] + noise) + many
+        statistics = GramStatistics(gram, moment, square, count)
+    return statistics, theta
 
 
 @pytest.mark.parametrize(
@@ -234,16 +237,23 @@ def bad(kind: str) -> GramStatistics:
         "ten rows, and a million",
     ],
 )
-def test_hard_data_give_numbers_a_width_and_no_warning(kind: str) -> None:
-    statistics = bad(kind)
+@pytest.mark.parametrize("rank", ["auto", 1])
+def test_hard_data_give_numbers_a_width_and_no_warning(kind: str, rank: int | str) -> None:
+    statistics, theta = bad(kind)
+    prior = FactorPrior(rank=rank)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimate = FactorPrior().fit(statistics)
-        again = FactorPrior().refit(statistics, estimate)
+        estimate = prior.fit(statistics)
+        again = prior.refit(statistics, estimate)
     for found in (estimate, again):
         assert np.isfinite(found.theta).all()
-        assert (np.einsum("tii->ti", found.covariance) > 0).all()
         assert (found.noises > 0).all()
+        widths = np.linalg.eigvalsh(found.covariance)
+        assert (widths[:, 0] > 1e-9 * widths.max()).all()
+        # tasks do not have one direction, and some rewards are not of these parameters
+        if rank == "auto" and kind not in ("constant rewards", "equal tasks"):
+            off = np.abs(found.theta - theta) / np.sqrt(np.einsum("tii->ti", found.covariance))
+            assert np.mean(off < 2.0) > 0.8
 
 
 def test_bad_settings() -> None:

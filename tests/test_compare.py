@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
-from posse import UnevenTasks
+from posse import Shared, SharedThompson, SharedUCB, UnevenTasks
 from posse.cli import app
 from posse.lab.experiment import Experiment
-from posse.lab.registry import POLICIES, family_of, is_named, label_of, style_of
+from posse.lab.registry import POLICIES, family_of, is_named
 from posse.suite import (
     SCENARIOS,
     Scenario,
@@ -27,22 +26,20 @@ from posse.suite import (
     worse_off,
     worst_off_regrets,
 )
-from posse.suite.comparison import XLABEL, lane_rows
+from posse.suite.scenario import KINDS
 from posse.suite.sharing import same_rule, watches
-from posse.viz.lanes import draw_lanes
-from posse.viz.still import save
 
 T_975_ONE = 12.706204736432095  # Student's t with 1 degree of freedom
 
 
 def make_table(regrets: dict[str, list[float]]) -> pl.DataFrame:
     rows = [
-        (seed, policy, moment, 100, regret if moment == 100 else 1e6)
+        (seed, policy, moment, 100, regret if moment == 100 else 1e6, 0.5 + seed)
         for policy, values in regrets.items()
         for seed, regret in enumerate(values)
         for moment in (50, 100)
     ]
-    names = ["seed", "policy", "round", "horizon", "regret_per_task"]
+    names = ["seed", "policy", "round", "horizon", "regret_per_task", "seconds"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
@@ -107,53 +104,6 @@ def test_families_say_who_is_independent_and_who_an_oracle() -> None:
     assert family_of("somebody's own") == "others"
 
 
-def suite_data(seeds: int) -> pl.DataFrame:
-    rng = np.random.default_rng(0)
-    tables = {
-        scenario.experiment.name: make_table(
-            {policy: list(rng.uniform(50, 500, seeds)) for policy in scenario.experiment.names}
-        )
-        for scenario in SCENARIOS.values()
-    }
-    return compare_scenarios(SCENARIOS.values(), tables)
-
-
-def test_the_picture_has_all_rows_and_their_intervals(tmp_path: Path) -> None:
-    data = suite_data(3)
-    figure = draw_lanes(lane_rows(data), "title", XLABEL)
-    (axes,) = figure.axes
-    texts = [text.get_text() for text in axes.texts]
-    for scenario in SCENARIOS.values():
-        assert {scenario.name, scenario.title, scenario.group} <= set(texts)
-    drawn: list[tuple[str, float, float, float]] = []
-    heights: list[float] = []
-    for bars in axes.containers:
-        points, _, (lines,) = bars
-        (segment,) = lines.get_segments()
-        drawn.append((str(bars.get_label()), float(points.get_xdata()[0]), *segment[:, 0]))
-        heights += list(points.get_ydata())
-    columns = ("policy", "to_independent", "to_independent_low", "to_independent_high")
-    expected = [(label_of(policy), *numbers) for policy, *numbers in data.select(columns).rows()]
-    assert sorted(label for label, *_ in drawn) == sorted(label for label, *_ in expected)
-    np.testing.assert_allclose(
-        sorted(numbers for _, *numbers in drawn), sorted(numbers for _, *numbers in expected)
-    )
-    assert len(heights) == len(set(heights)) == data.height
-    save(figure, tmp_path / "comparison.png")
-
-
-@pytest.mark.parametrize("regret", [2.0, 0.0])
-def test_one_seed_no_ratio_and_a_stranger_are_drawn_too(regret: float, tmp_path: Path) -> None:
-    scenario = SCENARIOS["moving"]
-    table = make_table({"shared-ucb": [1.0], "independent-ucb": [regret], "a stranger's": [3.0]})
-    data = compare_scenarios([scenario], {scenario.experiment.name: table})
-    figure = draw_lanes(lane_rows(data), "title", XLABEL)
-    save(figure, tmp_path / "comparison.svg")
-    ElementTree.parse(tmp_path / "comparison.svg")
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert {"a stranger's", "others"} <= set(labels)
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenarios_can_be_played(name: str) -> None:
     scenario = SCENARIOS[name]
@@ -161,13 +111,30 @@ def test_scenarios_can_be_played(name: str) -> None:
     scenario.experiment.check(cell)
     assert scenario.name == name
     assert scenario.experiment.name == f"compare_{name.replace('-', '_')}"
-    assert scenario.experiment.horizon == (3000 if scenario.group == "where real data live" else 10_000)
+    horizons = {"where real data live": 3000, "streams of tasks": 1000}
+    assert scenario.experiment.horizon == horizons.get(scenario.group, 10_000)
     assert all(map(is_named, scenario.experiment.names))
     families = {family_of(policy) for policy in scenario.experiment.names}
-    assert "each task alone" in families
+    assert {"posse", "each task alone"} <= families
+    assert "shared" in scenario.experiment.names
     assert ("oracles" in families) == (name not in ("moving", "digits"))
-    styles = {style_of(policy) for policy in scenario.experiment.names}
-    assert len(styles) == len(scenario.experiment.names)
+    assert scenario.kind in KINDS
+
+
+def test_no_cell_is_played_twice() -> None:
+    played = [
+        (scenario.experiment.problem, scenario.experiment.horizon, *scenario.experiment.cells[0].items())
+        for scenario in SCENARIOS.values()
+    ]
+    assert len(set(played)) == len(played)
+
+
+def test_every_policy_that_learns_side_by_side_plays_somewhere() -> None:
+    """All but those that are no contestants, and one that is another by its own definition."""
+    playing = {name.partition("(")[0] for some in SCENARIOS.values() for name in some.experiment.names}
+    assert set(POLICIES) - playing == {"commit", "relearn", "random", "shared-ucb"}
+    assert Shared().rule.finite == SharedUCB().rule
+    assert Shared().rule.other == SharedThompson().rule
 
 
 def test_scenarios_have_one_cell() -> None:
@@ -204,6 +171,7 @@ def test_a_suite_grows_and_plays_nothing_twice(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {
         "compare_few_tasks", "compare_moving",
         "comparison.html", "comparison.csv", "comparison.png", "comparison.svg",
+        "comparison-ranks-1.png", "comparison-ranks-1.svg",
     }  # fmt: skip
     data = pl.read_csv(tmp_path / "comparison.csv")
     seeds = data.select("scenario", "n_seeds").unique().sort("scenario").rows()
@@ -252,7 +220,7 @@ def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
     taught = run("--help").stdout
     assert "For example: posse compare few-tasks unrelated" in taught
     assert "same command goes on" in taught
-    assert "20 seeds per scenario, or 3" in taught
+    assert "6 seeds per scenario, or 2" in taught
 
 
 def by_task(regrets: dict[str, list[list[float]]]) -> pl.DataFrame:
@@ -359,7 +327,7 @@ def test_the_promise_is_judged_by_means_and_by_the_worst_off() -> None:
 
     def judged(shared: list[list[float]]) -> tuple[str, int]:
         table = by_task({"shared-ucb": shared, "independent-ucb": ALONE, "oracle-greedy": [[99.0] * 5] * 2})
-        data = compare_scenarios([scenario], {scenario.experiment.name: table})
+        data = compare_scenarios([scenario], {scenario.name: table})
         return promise(data), len(worse_off(data))
 
     line, broken = judged(ALONE)

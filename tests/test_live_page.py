@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from docs.pages import ROOT
 from proofs.__main__ import RESULTS
 from proofs.default_policy import CANDIDATES
 
-from docs.pages import ROOT
 from posse.live.settings import Settings
 
 PAGE = (ROOT / "docs" / "explanation" / "live-contract.md").read_text(encoding="utf-8")

@@ -21,7 +21,8 @@ from posse.logs.evaluation.page import write_evaluation
 from posse.logs.evaluation.result import Evaluation
 from posse.logs.page import write_diagnosis
 from posse.paper.report import write_report
-from posse.suite import SCENARIOS, write_comparison
+from posse.suite import SCENARIOS, compare_scenarios
+from posse.suite.page import write_comparison
 from posse.viz.chart import Chart
 from tables import FIGURES, make_table
 
@@ -137,13 +138,14 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = {}
     for scenario in SCENARIOS.values():
         rows = [
-            (seed, policy, 100, 100, 10 + place + rng.random())
+            (seed, policy, 100, 100, 10 + place + rng.random(), 1.0)
             for seed in range(2)
             for place, policy in enumerate(scenario.experiment.names)
         ]
-        names = ["seed", "policy", "round", "horizon", "regret_per_task"]
-        tables[scenario.experiment.name] = pl.DataFrame(rows, schema=names, orient="row")
-    write_comparison(list(SCENARIOS.values()), tables, out, minutes=1.0)
+        names = ["seed", "policy", "round", "horizon", "regret_per_task", "seconds"]
+        tables[scenario.name] = pl.DataFrame(rows, schema=names, orient="row")
+    shown = list(SCENARIOS.values())
+    write_comparison(shown, compare_scenarios(shown, tables), out, commands="posse compare", minutes=1.0)
     return out / "comparison.html"
 
 

@@ -63,7 +63,7 @@ def drop(agent: Agent) -> None:
 
 def test_decisions_of_one_process_are_told_by_another_and_learned_by_a_third(address: str) -> None:
     agent = Agent.open(address, refits="inline", seed=0)
-    one, other = Asker(address, seed=1), Asker(address, seed=2)
+    one, other = Asker(address, seed=1), Asker(address, seed=2, refresh_every=None)
     rng = np.random.default_rng(0)
     sent = []
     for number in range(60):
@@ -257,7 +257,7 @@ def test_what_an_operator_does_reaches_those_that_ask(address: str) -> None:
 
 def test_processes_agree_on_how_many_features_there_are(address: str) -> None:
     agent = Agent.open(address, refits="never", seed=0)
-    one, other = Asker(address, seed=1), Asker(address, seed=2)
+    one, other = Asker(address, seed=1), Asker(address, seed=2, refresh_every=None)
     one.ask("a", np.eye(3))
     with pytest.raises(ValueError, match=r"d=3\), as in other processes\. Got d=2"):
         other.ask("b", np.eye(2))

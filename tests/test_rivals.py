@@ -275,6 +275,39 @@ def test_the_spectral_method_finds_the_rank_in_any_unit(unit: float) -> None:
     assert estimate.basis.shape == (12, 3)
 
 
+def test_the_spectral_method_by_an_independent_optimiser() -> None:
+    """Every step from its definition, with features whose X'X is n I: the rank, B, and the pull to it."""
+    rng = np.random.default_rng(40)
+    theta = low_rank(41, 12, 4, 2)
+    theta[0] *= 20.0  # an outlier
+    x = np.tile(np.eye(4), (25, 1))[:, None] * np.full((1, 12, 1), 2.0)  # n = 100 rows, X'X = 100 I
+    y = np.vecdot(x, theta) + rng.standard_normal((100, 12))
+    seen = GramStatistics.of(x, y)
+    alone = np.stack([np.linalg.lstsq(x[:, t], y[:, t])[0] for t in range(12)])
+    noise = np.sqrt(sum(np.sum((y[:, t] - x[:, t] @ alone[t]) ** 2) for t in range(12)) / (12 * 96))
+    lengths = np.linalg.norm(alone, axis=1)
+    clipped = alone.copy()
+    clipped[np.argmax(lengths)] *= np.sort(lengths)[-2] / lengths.max()
+    _, values, right = np.linalg.svd(clipped)
+    longest = np.sort(lengths)[-2]
+    limit = 0.5 * noise * np.sqrt((4 + np.log(12)) / 100) + 0.25 * longest * np.sqrt(1 / 12)
+    rank = int(np.sum(values / np.sqrt(12) > limit))
+    assert 1 <= rank < 4
+    estimate = SpectralShrinkage(scale=0.7, outliers=1 / 12).fit(seen)
+    assert estimate.basis is not None
+    assert estimate.basis.shape == (4, rank)
+    weight = 0.7 * noise * np.sqrt(100 * (4 + np.log(12)))
+    for t in range(12):
+        inside = right[:rank].T @ np.linalg.lstsq(x[:, t] @ right[:rank].T, y[:, t])[0]
+
+        def value(v: Array, t: int = t, inside: Array = inside) -> float:
+            return float(0.5 * np.sum((y[:, t] - x[:, t] @ v) ** 2) + weight * np.linalg.norm(v - inside))
+
+        found = minimize(value, alone[t], method="Nelder-Mead", options={"xatol": 1e-9, "maxiter": 4000})
+        assert value(estimate.theta[t]) <= found.fun + 1e-6
+        assert_allclose(estimate.theta[t], found.x, atol=1e-3)
+
+
 def test_only_the_longest_are_shortened() -> None:
     theta = np.random.default_rng(0).standard_normal((20, 3))
     lengths = np.linalg.norm(theta, axis=1)
@@ -379,6 +412,31 @@ def test_clubs_of_equal_tasks_are_one_task_with_all_rows() -> None:
     assert_allclose(estimate.theta, np.tile(Ridge(penalty=1.0).fit(one).theta, (6, 1)))
 
 
+def test_edges_of_clubs_by_a_loop_over_pairs() -> None:
+    """Features of length 1 and tasks with unequal numbers of rounds, at a factor that cuts some edges."""
+    rng = np.random.default_rng(42)
+    theta = 0.4 * rng.standard_normal((9, 3))
+    x = rng.standard_normal((80, 9, 3))
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    y = np.vecdot(x, theta) + 0.5 * rng.standard_normal((80, 9))
+    counts = np.arange(9) * 9 + 8
+    weights = (np.arange(80)[:, None] < counts).astype(float)
+    seen = GramStatistics.of(x, y, weights)
+    own, squares = np.empty((9, 3)), 0.0
+    for t, n in enumerate(counts):
+        rows, rewards = x[:n, t], y[:n, t]
+        own[t] = np.linalg.solve(rows.T @ rows + np.eye(3), rows.T @ rewards)
+        squares += np.sum((rewards - rows @ np.linalg.lstsq(rows, rewards)[0]) ** 2)
+    noise = np.sqrt(squares / (counts.sum() - 9 * 3))
+    error = noise * np.sqrt(3 * 3) * np.sqrt((1 + np.log(1 + counts)) / (1 + counts))  # d / (1 / d) = 9
+    graph = Clubs(separation=0.3).fit(seen).graph
+    expected = [
+        [np.linalg.norm(own[i] - own[j]) <= 0.3 * (error[i] + error[j]) for j in range(9)] for i in range(9)
+    ]
+    assert_array_equal(graph, expected)
+    assert 9 < graph.sum() < 81
+
+
 def test_what_clubs_disconnected_stays_so() -> None:
     apart, _, _ = data(36, 100, np.repeat([[5.0, 0.0], [0.0, 5.0]], 2, axis=0))
     equal, _, _ = data(37, 100_000, np.tile([1.0, 1.0], (4, 1)))
@@ -417,6 +475,8 @@ def test_special_cases_are_other_policies() -> None:
         (SpectralGreedy(2, scale=0.0), alone),
         (SpectralGreedy(6), alone),
         (HierThompson(centre=1e-7, spread=2.0), LearningPolicy(estimator=prior, rule=Thompson())),
+        (EbmUCB(scale=0.0), LearningPolicy(estimator=EmpiricalPrior())),
+        (EbmThompson(scale=0.5), LearningPolicy(estimator=EmpiricalPrior(), rule=Thompson(scale=0.5))),
         tolerance=1e-6,
     )
     equal_play((ArmulGreedy(2, scale=1e3), MLinGreedy(2)), tolerance=1e-2)

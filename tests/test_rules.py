@@ -151,7 +151,7 @@ def test_thompson_plays_ellipsoids_and_ucb_does_not() -> None:
 def test_a_covariance_that_is_missing_is_one_clear_error() -> None:
     with pytest.raises(ValueError, match=r"Thompson\(scale=1.0, .* needs .* LowRank\(rank=2.* does not give"):
         LearningPolicy(estimator=LowRank(rank=2), rule=Thompson())
-    with pytest.raises(ValueError, match=r"UCB\(scale=2.0\) needs .* Ridge\(penalty=0.0\) does not give"):
+    with pytest.raises(ValueError, match=r"UCB\(scale=1.0\) needs .* Ridge\(penalty=0.0\) does not give"):
         LearningPolicy(estimator=Ridge(penalty=0.0), rule=UCB())
     with pytest.raises(ValueError, match=r"(?s)OracleBasis.* does not give"):
         LearningPolicy(estimator=OracleBasis(basis=np.eye(3)[:, :1], penalty=0.0), rule=UCB())
@@ -220,8 +220,8 @@ def test_the_default_policy_plays_by_what_is_on_offer() -> None:
     for problem, twin in ((finite, SharedUCB()), (sphere, SharedThompson())):
         one, other = (simulate(problem, policy, horizon=200, seed=1) for policy in (Shared(), twin))
         assert_array_equal(one.regret, other.regret)
-    assert repr(Shared(2, scale=1.0)) == "Shared(rank=2, scale=1.0)"
-    assert Shared(2, scale=1.0).rule.finite == UCB(scale=1.0)
+    assert repr(Shared(2, scale=2.0)) == "Shared(rank=2, scale=2.0)"
+    assert Shared(2, scale=2.0).rule.finite == UCB(scale=2.0)
 
 
 def test_a_learning_policy_starts_its_estimator_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:

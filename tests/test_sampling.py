@@ -13,9 +13,10 @@ from scipy import stats
 
 from posse import FactorPrior, GramStatistics, MixturePrior, Ridge
 from posse.estimators import FactorEstimate
+from posse.estimators.factor_prior import sampling
 from posse.estimators.factor_prior.learning import Learned, learn_prior
 from posse.estimators.factor_prior.posterior import FactorPosterior
-from posse.estimators.factor_prior.sampling import Moments, averaged_moments
+from posse.estimators.factor_prior.sampling import NOTHING_OUTSIDE, Moments, averaged_moments
 from posse.estimators.factor_prior.units import Units
 from posse.numerics import linalg
 from posse.numerics.checks import Array, IntArray
@@ -119,13 +120,15 @@ def test_a_shared_direction_is_averaged_over_as_importance_sampling_does() -> No
     # every part from its prior, but noise from near where it is likely
     columns = np.sqrt(strength) * stats.halfcauchy.rvs(size=(n, 1), random_state=rng)
     factors = columns * rng.standard_normal((n, 2))
-    log_ratios = rng.uniform(-12, 12, n)
+    # r^(1/4) / (1 + r)^(3/4) on the scale of log r, or next to nothing
+    ratios = stats.betaprime(0.25, 0.5).rvs(n, random_state=rng)
+    outsides = strength * np.where(rng.random(n) < NOTHING_OUTSIDE, 0.0, ratios)
+    outsides = np.maximum(outsides, 1e-9 * (strength + np.vecdot(factors, factors)))
     noises = usual * np.exp(0.5 * rng.standard_normal(n))
     parts = []
-    for factor, log_ratio, noise in zip(factors, log_ratios, noises, strict=True):
-        outside = strength * np.exp(log_ratio)
+    for factor, outside, noise in zip(factors, outsides, noises, strict=True):
         found = log_likelihoods(statistics, np.outer(factor, factor) + outside * np.eye(2), float(noise))
-        before = log_outside_density(outside, strength) + log_noise_density(noise, usual)
+        before = log_noise_density(noise, usual)
         chance = stats.norm(scale=0.5).logpdf(np.log(noise / usual))
         parts.append((found[0] + float(before) - float(chance), found[1], found[2]))
     mean, covariance = average(*(np.array(part) for part in zip(*parts, strict=True)))
@@ -188,7 +191,11 @@ def naive_gibbs(
 
 
 @pytest.mark.slow
-def test_tails_noises_and_a_mean_are_those_of_a_chain_that_integrates_nothing_out() -> None:
+def test_tails_noises_and_a_mean_are_those_of_a_chain_that_integrates_nothing_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the naive chain moves on a scale of logarithms, on which there is no 0
+    monkeypatch.setattr(sampling, "NOTHING_OUTSIDE", 0.0)
     rng = np.random.default_rng(4)
     x = rng.standard_normal((6, 5, 2))
     theta = np.array([2.0, -1.0]) + np.outer(rng.standard_normal(5), [1.5, 0.5])

@@ -461,8 +461,13 @@ def test_a_comparison_takes_further_policies(tmp_path: Path) -> None:
     assert "posse compare few-tasks --policy strangers:committing --seeds 2" in page
     assert "# in a program, which adds the policy mine" in page
     assert page.count("<th>mine</th>") == 1
+    played = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/runs/*.parquet")}
+    assert len(played) == 6
+    without = compare([few], seeds=2, out=tmp_path, known=(few,))
+    assert set(without.data["policy"]) == set(few.experiment.names)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/runs/*.parquet")} == played
     with pytest.raises(GridError, match="holds results of other parameters: policies was"):
-        compare([few], seeds=2, out=tmp_path, known=(few,))
+        compare([few], seeds=2, out=tmp_path, policies={"mine": Committing(explore=6)}, known=())
     with pytest.raises(ValueError, match="PEGE is made for ellipsoids"):
         compare([few], seeds=2, out=tmp_path / "b", policies=("pege",), known=())
 

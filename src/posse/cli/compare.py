@@ -29,11 +29,12 @@ from posse.lab.engines import Workers
 from posse.lab.registry import family_of, name_policies
 from posse.numerics.checks import check_choice, check_integer
 from posse.suite import SCENARIOS, Scenario, Suite, compare, headlines, promise
+from posse.suite.words import verdict_in_words
 
 # Where a heading may go on below.
 BREAKS = re.compile(r"[- ]|(?<=[(,])")
-QUICK_SEEDS = 3
-FULL_SEEDS = 20
+QUICK_SEEDS = 2
+FULL_SEEDS = 6
 
 
 def command(
@@ -59,11 +60,14 @@ def command(
     address: Address = None,
     out: Out = Path("results"),
 ) -> None:
-    """Run a suite of scenarios; show each policy's regret relative to the best that learns tasks alone.
+    """Play the league: policies, rivals and oracles on a suite of scenarios, relative to the best.
 
-    0.50 above 0.40-0.60 means half of the regret of the best independent policy, and the 95 % interval of
-    ratios taken within seeds. Green is settled for the policy, red against it. The oracle is told the
-    true representation.
+    The first line says whether `shared`, the policy for those who do not choose, is as near the best policy
+    that is no oracle as is asked of it, and where it is not.
+
+    In the table 0.50 above 0.40-0.60 means half of the regret of the best policy that learns each task alone,
+    and the 95 % interval of ratios taken within seeds. Green is settled for the policy, red against it. The
+    oracle is told the true representation.
 
     Below, the same for the worst-off fifth of tasks: those known beforehand to be at risk, or else those
     with the most regret, beside the same rule with each task alone. A line says whether anybody was worse off
@@ -74,8 +78,10 @@ def command(
     Every finished run is saved at once. Stop whenever you like: the same command goes on where it
     stopped, and --full or more --seeds add to what a --quick run has done.
 
-    Writes OUT/comparison.html, a page with the picture, all numbers and how they are computed,
-    OUT/comparison.csv, OUT/comparison.png and OUT/comparison.svg, and a folder of results for each
+    A --policy plays beside those that have played already, which do not play again.
+
+    Writes OUT/comparison.html, a page with a heat map, ranks, who wins where, all numbers and how they are
+    computed, OUT/comparison.csv, OUT/comparison.png and OUT/comparison.svg, and a folder of results for each
     scenario. The page also shows the scenarios that earlier calls left in OUT.
     """
     with plain_errors(context, interrupted=kept_in(out)):
@@ -92,6 +98,7 @@ def command(
             suite = compare(
                 chosen, seeds=n_seeds, out=out, policies=further, workers=workers, on_progress=show
             )
+        print(verdict_in_words(suite.data))
         print_ratios(suite, [scenario.name for scenario in chosen])
         print_worst_off(suite, [scenario.name for scenario in chosen])
         print(promise(suite.data.filter(suite.data["scenario"].is_in([some.name for some in chosen]))))

@@ -24,7 +24,9 @@ OPTION_NAMES = {
     "horizon": "rounds",
 }
 # Whose `rank` is what policies are told.
-TOLD_RANK = ("LowRank", "FactorPrior", "E2TC")
+TOLD_RANK = ("LowRank", "FactorPrior", "E2TC", "Armul", "SpectralShrinkage", "SeqRepL", "BARON", "BRESS")
+# Whose `penalty` is typed in parentheses after their name, and nowhere else.
+OWN_PENALTY = ("SeqRepL", "BARON", "BRESS", "PEGETau")
 # Without a terminal a line of progress comes after this many seconds.
 LINE_SECONDS = 60.0
 ARGUMENT = re.compile(r"`(\w+)`(?: of (\w+))?")
@@ -42,6 +44,8 @@ def option_of(argument: str, owner: str = "") -> str:
     """
     if argument == "rank" and owner in TOLD_RANK:
         return "--policy-rank"
+    if argument == "penalty" and owner in OWN_PENALTY:
+        return ""
     return "--" + OPTION_NAMES.get(argument, argument).replace("_", "-")
 
 

@@ -32,7 +32,7 @@ from posse.lab.engines import Workers
 from posse.lab.entries import SYMBOLS, PolicyOptions
 from posse.lab.experiment import Experiment
 from posse.lab.grid import play_seeds
-from posse.lab.registry import POLICIES, PROBLEMS, find_problem, heeded_options, name_policies
+from posse.lab.registry import POLICIES, PROBLEMS, find_policy, find_problem, heeded_options, name_policies
 from posse.lab.results import policies_compared
 from posse.lab.syntax import parse_value
 from posse.numerics.checks import check_choice, check_integer
@@ -158,7 +158,9 @@ def simulate(
     with plain_errors(context):
         import_from_here(problem, *(policy or ()))
         kind = find_problem(problem, "--problem")
-        names = tuple(name_policies(tuple(dict.fromkeys(policy or kind.policies)), "--policy"))
+        cell = all_parameters(problem, chosen, assigned or ())
+        played = policy or suitable(kind.policies, kind.suits(cell))
+        names = tuple(name_policies(tuple(dict.fromkeys(played)), "--policy"))
         check_integer("--rounds", rounds, 1)
         typed = {"policy_rank": policy_rank, "penalty": penalty, "exponent": exponent, "explore": explore}
         check_heeded(typed, names, rounds)
@@ -171,7 +173,7 @@ def simulate(
         experiment = Experiment(
             name="simulate",
             problem=problem,
-            cells=(all_parameters(problem, chosen, assigned or ()),),
+            cells=(cell,),
             policies=names,
             horizon=rounds,
             options={name: value for name, value in told.items() if value is not None},
@@ -180,8 +182,8 @@ def simulate(
         images = fetch_images([experiment.images])
         with showing_progress("simulating", "seeds") as show:
             table = play_seeds(experiment, seeds=seeds, workers=workers, on_progress=show)
-        played = {"path": table["path"][0], "seeds": seeds}
-        settings = {"problem": problem, **images, **settings_of(experiment), **played}
+        how = {"path": table["path"][0], "seeds": seeds}
+        settings = {"problem": problem, **images, **settings_of(experiment), **how}
         rows = policies_compared(table)
         if as_json:
             print(json.dumps({"settings": settings, "rows": rows}, indent=2))
@@ -229,6 +231,11 @@ def _defaults(name: str) -> str:
 OPTION_OF = {
     name: option_of(name).removeprefix("--") for entry in PROBLEMS.values() for name in entry.parameters
 }
+
+
+def suitable(policies: Sequence[str], suited: tuple[str, ...]) -> list[str]:
+    """Return those of some policies that are made for what a problem offers; all, if that is not known."""
+    return [name for name in policies if not suited or find_policy(name)[0].actions in suited]
 
 
 def all_parameters(problem: str, chosen: Mapping[str, Any], assigned: Sequence[str]) -> dict[str, Any]:

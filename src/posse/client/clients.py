@@ -28,7 +28,7 @@ class Client(Talker):
     token : str, optional
         With the roles ask and tell.
     timeout : float
-        Seconds that one try may take.
+        Seconds that one try may wait for a connection, and for an answer.
     retries : int
         Tries after the first, with pauses that grow, drawn at random.
     default : str or int, optional

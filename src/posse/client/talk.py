@@ -173,14 +173,17 @@ class Talker:
             if not isinstance(answer, httpx.Response):
                 last = UnavailableError(0, "No answer", f"{type(answer).__name__} {answer}".strip())
             elif answer.is_success:
-                return answer.json()
+                try:
+                    return answer.json()
+                except ValueError:  # something before the service has answered
+                    last = UnavailableError(answer.status_code, "No JSON", answer.text[:200])
             else:
                 problem = problem_of(answer)
                 if answer.status_code not in AGAIN:
                     raise ServiceError(*problem)
                 last = UnavailableError(*problem)
                 after = answer.headers.get("retry-after", "")
-                wait = float(after) if after.isdecimal() else 0.0
+                wait = min(MOST_PAUSE, float(after)) if after.isdecimal() else 0.0
         raise last
 
 

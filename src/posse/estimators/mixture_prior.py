@@ -148,6 +148,11 @@ class MixturePrior:
         """What every component makes of one task before its first reward."""
         return self.posteriors(GramStatistics.zeros(1, self.dim))
 
+    @property
+    def share_alone(self) -> float:
+        """The chance of a new task to have nothing in common with others."""
+        return float(self.weights[len(self.weights) - self.n_alone :].sum())
+
     def chance_alone(self, statistics: GramStatistics) -> Array:
         """Return how likely each task has nothing in common with others, given its rewards, (T,)."""
         return np.asarray(self._chances(statistics)[:, len(self.weights) - self.n_alone :].sum(axis=1))

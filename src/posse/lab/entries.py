@@ -198,6 +198,9 @@ class NamedProblem:
         What its own parameters mean, for the command.
     actions : "finite", "ellipsoids" or "any"
         What tasks may play; "any" if that is not known.
+    suited : callable, optional
+        What policies may be made for that play it, from the parameters, where `actions` does not say it:
+        "any" among them, and last what tasks may play.
     check : callable
         Raises what is wrong with parameters and a horizon, beside what `draw` would say.
     images : str, optional
@@ -214,9 +217,16 @@ class NamedProblem:
     options: Callable[[Mapping[str, Any]], dict[str, Any]]
     help: Mapping[str, str] = field(default_factory=dict)
     actions: Literal["finite", "ellipsoids", "any"] = "finite"
+    suited: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
     check: Callable[[Mapping[str, Any], int], None] = lambda cell, horizon: None
     images: str | None = None
     required: tuple[str, ...] = ()
+
+    def suits(self, cell: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what policies may be made for that play it with some parameters; none if it is not known."""
+        if self.suited is not None:
+            return self.suited({**self.parameters, **cell})
+        return () if self.actions == "any" else ("any", self.actions)
 
 
 # The letters that the paper has for parameters of problems and runs.
@@ -241,6 +251,7 @@ def linear_problem(
     policies: tuple[str, ...],
     *,
     actions: Literal["finite", "ellipsoids", "any"] = "finite",
+    suited: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None,
     check: Callable[[Mapping[str, Any], int], None] = lambda cell, horizon: None,
     **help: str,
 ) -> NamedProblem:
@@ -256,6 +267,8 @@ def linear_problem(
         Policies that are compared on it by default.
     actions : "finite", "ellipsoids" or "any"
         What tasks may play; "any" if a parameter says it.
+    suited : callable, optional
+        What policies may be made for, from the parameters, where one of them says what tasks may play.
     check : callable
         Raises what is wrong with parameters and a horizon, beside what `draw` would say.
     help : str
@@ -270,6 +283,7 @@ def linear_problem(
         options=lambda cell: {"rank": cell["rank"]},
         help=help,
         actions=actions,
+        suited=suited,
         check=check,
     )
 

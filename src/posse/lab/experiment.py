@@ -168,7 +168,7 @@ class Experiment:
         for name, value in name_policies(self.policies).items():
             own = isinstance(value, str) and is_named(value)
             if own:
-                _check_actions(value, problem_title(self.problem), kind)
+                _check_actions(value, problem_title(self.problem), kind.suits(cell))
             with nullcontext() if own else failing_as(f"the policy {name} fails before the first round"):
                 check_start(problem, built[name], self._horizon(cell))
 
@@ -215,16 +215,20 @@ def _alike(cells: Any) -> tuple[dict[str, Any], ...]:
     return tuple({name: cell[name] for name in cells[0]} for cell in cells)
 
 
-ACTION_SETS = {"finite": "finite action sets", "ellipsoids": "ellipsoids", "streams": "streams of tasks"}
+ACTION_SETS = {
+    "finite": "finite action sets",
+    "ellipsoids": "ellipsoids",
+    "streams": "streams of tasks on ellipsoids",
+}
 
 
-def _check_actions(policy: str, problem: str, kind: NamedProblem) -> None:
-    """Raise if a policy with a name is made for other action sets than a problem's."""
+def _check_actions(policy: str, problem: str, suited: tuple[str, ...]) -> None:
+    """Raise if a policy with a name is made for other action sets than a problem's, if these are known."""
     entry, _ = find_policy(policy)
-    if kind.actions != "any" and entry.actions not in ("any", kind.actions):
+    if suited and entry.actions not in suited:
         raise ValueError(
             f"{entry.label} is made for {ACTION_SETS[entry.actions]}, and the problem {problem} has "
-            f"{ACTION_SETS[kind.actions]}. Got the policy {policy!r}."
+            f"{ACTION_SETS[suited[-1]]}. Got the policy {policy!r}."
         )
 
 

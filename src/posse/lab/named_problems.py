@@ -27,9 +27,10 @@ from posse.problems.images import IMAGE_SETS, load_images
 PLAYED = ("shared-greedy", "mlingreedy", "naive", "independent-greedy", "oracle-greedy", "random")
 ON_ELLIPSOIDS = ("shared-thompson", "e2tc", "e2tc(subspace=spectral)", "pege", "oracle-commit", "random")
 ON_IMAGES = ("mlingreedy", "naive", "independent-greedy(schedule=epochs)", "independent-greedy", "random")
+# Of which those are played that suit what is offered.
 ON_STREAMS = (
-    *("shared-thompson", "baron", "bress", "seqrepl"),
-    *("independent-thompson", "pege-tau", "pege-oracle", "random"),
+    *("shared-thompson", "shared-ucb", "baron", "bress", "seqrepl"),
+    *("independent-thompson", "independent-ucb", "pege-tau", "pege-oracle", "oracle-thompson", "random"),
 )
 EXPLORING = (
     *("shared-greedy", "shared-thompson", "shared-ucb", "mlingreedy"),
@@ -86,6 +87,10 @@ def _uneven(summary: str, **defaults: Any) -> NamedProblem:
         level="Mean of the tasks' intercepts, where there are any.",
         stretch="Factor of every fifth feature; the parameters are divided by it.",
     )
+
+
+def _suited_to_stream(cell: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("any", "finite") if cell["offer"] == "arms" else ("any", "streams", "ellipsoids")
 
 
 def _images_problem(name: str) -> NamedProblem:
@@ -167,6 +172,7 @@ PROBLEMS: Mapping[str, NamedProblem] = MappingProxyType(
             StreamProblem.draw,
             ON_STREAMS,
             actions="any",
+            suited=_suited_to_stream,
             order="Order of a stream's tasks: diverse, late, adversary or unrelated.",
             batch="Tasks of a stream that start and end together.",
             overlap="Groups of a stream's tasks that are played at a time.",

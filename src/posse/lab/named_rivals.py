@@ -121,7 +121,7 @@ RIVALS: Mapping[str, NamedPolicy] = MappingProxyType(
             "a prior of learned mean and covariance, upper confidence bounds (ebmUCB, Jiang, Zhu 2025)",
             "rivals",
             Style(BLUE, "square"),
-            **learning(EbmUCB, scale=UCB_SCALE, **LEARNING),
+            **learning(EbmUCB, scale=replace(UCB_SCALE, default=EbmUCB.scale), **LEARNING),
             actions="finite",
         ),
         "club": NamedPolicy(

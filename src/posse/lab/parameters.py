@@ -25,7 +25,7 @@ LEARNING = {"schedule": SCHEDULE, "memory": MEMORY, "prompt": PROMPT}
 THOMPSON_SCALE = Parameter(
     help="How many times the posterior's standard deviation its draws have.", default=1.0
 )
-UCB_SCALE = Parameter(help="How many standard deviations it is optimistic by.", default=2.0)
+UCB_SCALE = Parameter(help="How many standard deviations it is optimistic by.", default=1.0)
 
 
 def schedule_of(value: Any) -> Schedule:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from posse.core.extras import extra
 from posse.core.learner import Learner
+from posse.live.batches import check_lengths
+from posse.live.database import LEVELS, LOST, known_dim, load_state, plainly
 from posse.live.desk import check_played, check_reward, check_time
 from posse.live.engine import EngineState
 from posse.live.events import Told
@@ -17,14 +20,16 @@ from posse.live.holdback import Holdback
 from posse.live.ids import Ids, check_text
 from posse.live.journal import JournalError
 from posse.live.offers import Offers
-from posse.live.outbox import LOST, Outbox
+from posse.live.outbox import Outbox
 from posse.live.packing import from_bytes
 from posse.live.records import DECIDED, Asked, Decision, Reward
 from posse.live.rows import row_of
 from posse.live.settings import Settings
-from posse.live.sqlite import LEVELS
 from posse.live.starts import new_learner, numbers_of
 from posse.numerics.checks import check_choice, check_integer, check_number
+
+with extra("postgres"):
+    import psycopg
 
 
 class Asker:
@@ -40,10 +45,13 @@ class Asker:
         As `postgresql://user@host/database`.
     durability : "process" or "power"
         Whether an answer survives the death of a process, or that of the database's machine, too.
-    refresh_every : float
-        Seconds after which a new state is looked for.
+    refresh_every : float, optional
+        Seconds after which a new state is looked for; None if the caller does that, by `refresh`.
     most_queued : int
         Decisions and rewards that are queued at most while the database cannot be reached.
+    queue_rewards : bool
+        Whether rewards are queued. Else `tell` raises an error while the database cannot be reached, so that
+        no reward it has taken is lost with this process.
     seed : int, optional
         For exploration; fresh by default.
     clock : callable
@@ -60,15 +68,18 @@ class Asker:
         address: str,
         *,
         durability: str = "process",
-        refresh_every: float = 1.0,
+        refresh_every: float | None = 1.0,
         most_queued: int = 10_000,
+        queue_rewards: bool = True,
         seed: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         check_choice("`durability` of Asker", durability, LEVELS)
-        self._every = check_number("`refresh_every` of Asker", refresh_every, 0.0)
+        self._every = np.inf
+        if refresh_every is not None:
+            self._every = check_number("`refresh_every` of Asker", refresh_every, 0.0)
         most = check_integer("`most_queued` of Asker", most_queued, 0)
-        self._clock, self._rng = clock, np.random.default_rng(seed)
+        self._clock, self._rng, self._queues = clock, np.random.default_rng(seed), queue_rewards
         self._ids = Ids()
         self._learner: Learner | None = None
         self._dim: int | None = None
@@ -84,11 +95,15 @@ class Asker:
         if stored is None:
             self.close()
             raise JournalError("the database must have an agent that `Agent.open` has made. Got none.")
+        self._go_by(stored)
+        self._refresh()
+
+    def _go_by(self, stored: bytes) -> None:
         settings: Settings = from_bytes(stored)
-        self._settings, self._guard, self._offers = settings, Guard(settings), Offers(settings.encoder)
+        self._stored, self._settings = stored, settings
+        self._guard, self._offers = Guard(settings), Offers(settings.encoder)
         policy = settings.control_policy
         self._holdback = None if policy is None else Holdback(policy, self._rng)
-        self._refresh()
 
     @property
     def queued(self) -> int:
@@ -107,15 +122,42 @@ class Asker:
         if news is not None:
             state, self._dim = news
             if state is not None:
-                self._adopt(state)
+                self._adopt(state, self._learner_of(state))
 
-    def _adopt(self, state: EngineState) -> None:
+    def _refresh_if_due(self) -> None:
+        if time.monotonic() - self._looked >= self._every:
+            self._refresh()
+
+    def refresh(self, db: psycopg.Connection[Any]) -> None:
+        """Decide by the last state and the settings that were published; others ask while these are read.
+
+        Parameters
+        ----------
+        db : Connection
+            To the schema of the agent, of the caller's own.
+        """
+        with plainly():
+            stored = db.execute("SELECT value FROM posse_meta WHERE key = 'settings'").fetchone()
+            settings = self._stored if stored is None else bytes(stored[0])
+            changed = settings != self._stored
+            state, dim = load_state(db, -1 if changed else self._turn), known_dim(db)
+        learner = None if state is None else self._learner_of(state)
+        with self._lock:
+            if changed:
+                self._go_by(settings)
+            self._dim = dim
+            if state is not None:
+                self._adopt(state, learner)
+
+    def _learner_of(self, state: EngineState) -> Learner | None:
+        return None if state.learner is None else Learner.restore(state.learner, seed=self._rng)
+
+    def _adopt(self, state: EngineState, learner: Learner | None) -> None:
         self._turn, self.version = state.last, state.live
         self._forbidden = {task: frozenset(arms) for task, arms in state.forbidden.items()}
-        if state.learner is not None:
-            self._learner = Learner.restore(state.learner, seed=self._rng)
-            self._dim = self._learner.dim
-            self._numbers, _ = numbers_of(self._learner)
+        if learner is not None:
+            self._learner, self._dim = learner, learner.dim
+            self._numbers, _ = numbers_of(learner)
         if self._holdback is not None:
             self._holdback.resume(state.control, state.frozen)
 
@@ -145,10 +187,40 @@ class Asker:
     ) -> Decision:
         """Decide for a task; arguments are those of `Agent.ask`."""
         with self._lock:
-            if time.monotonic() - self._looked >= self._every:
-                self._refresh()
-            known = None if id is None else self._outbox.find(check_text("`id` of ask", id))
-            return (known or self._decide(task, arms, context, id, unit, shown)).decision
+            self._refresh_if_due()
+            known = None if id is None else self._outbox.own(check_text("`id` of ask", id))
+            if known is None:
+                made = self._decide(task, arms, context, id, unit, shown)
+                (known,) = self._sent([made])
+            return known.decision
+
+    def ask_many(
+        self,
+        tasks: Sequence[str],
+        arms: Sequence[Any],
+        contexts: Sequence[Mapping[str, Any] | None] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[Decision]:
+        """Decide for many rows in one transaction; arguments are those of `Agent.ask_many`."""
+        n_rows, none = len(tasks), [None] * len(tasks)
+        check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
+        if len({check_text("`ids` of ask_many", id) for id in ids or ()}) < len(ids or ()):
+            raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
+        rows = list(zip(tasks, arms, contexts or none, ids or none, strict=True))
+        with self._lock:
+            self._refresh_if_due()
+            return self._decide_all(rows)
+
+    def _decide_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Decision]:
+        """Decide for rows (task, arms, context, id), unless this process knows the decision of an id."""
+        known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
+        made = [
+            self._decide(task, arms, context, id, None, True)
+            for (task, arms, context, id), one in zip(rows, known, strict=True)
+            if one is None
+        ]
+        sent = iter(self._sent(made))
+        return [(one or next(sent)).decision for one in known]
 
     def _decide(
         self,
@@ -159,7 +231,7 @@ class Asker:
         unit: str | None,
         shown: bool,
     ) -> Asked:
-        """Make a decision and send it; where another process was first with its id, return that one."""
+        """Make a decision."""
         now = self._clock()
         task = check_text("`task` of ask", task)
         whole = task if unit is None else check_text("`unit` of ask", unit)
@@ -168,14 +240,33 @@ class Asker:
         forbidden = self._forbidden.get(task)
         chosen = self._guard.choose(learner, self._holdback, task, number, offer, whole, forbidden, self._rng)
         named = self._ids.next(now) if id is None else str(id)
-        asked = self._guard.record(named, now, task, offer, chosen, self.version, shown)
-        table, values = row_of(asked, 0)
-        if not self._outbox.send(table, (None, *values[1:])):
-            known = self._outbox.find(named)
-            assert known is not None
-            return known
-        self._outbox.remember(asked)
-        return asked
+        return self._guard.record(named, now, task, offer, chosen, self.version, shown)
+
+    def _sent(self, made: list[Asked]) -> list[Asked]:
+        """Send decisions, and return them; where another process was first with an id, its decision."""
+        if not made:
+            return []
+        rows = [row_of(asked, 0) for asked in made]
+        new = self._outbox.send([(table, (None, *values[1:])) for table, values in rows])
+        found = []
+        for asked, first in zip(made, new, strict=True):
+            known = asked if first else self._outbox.find(asked.id)
+            if known is None:
+                raise JournalError(
+                    f"the database must be reached for decision {asked.id!r}. Got no connection."
+                )
+            if first:
+                self._outbox.remember(asked)
+            found.append(known)
+        return found
+
+    def find(self, id: str) -> Asked | None:
+        """Return the record of a decision with its rewards so far; None if the id is unknown."""
+        with self._lock:
+            found = self._outbox.find(check_text("`id` of find", id))
+            if found is None and self._outbox.away:
+                raise JournalError(f"the database must be reached to find {id!r:.200}. Got no connection.")
+            return found
 
     def tell(
         self,
@@ -187,24 +278,56 @@ class Asker:
         played: int | str | None = None,
     ) -> None:
         """Tell a reward of a decision that any process asked for; arguments are those of `Agent.tell`."""
+        self.tell_many([id], [reward], [event], [at], [played])
+
+    def tell_many(
+        self,
+        ids: Sequence[str],
+        rewards: Sequence[float],
+        events: Sequence[str | None] | None = None,
+        ats: Sequence[float | None] | None = None,
+        played: Sequence[int | str | None] | None = None,
+    ) -> None:
+        """Tell many rewards in one transaction, all or none; arguments are those of `Agent.tell_many`."""
+        n_rows = len(ids)
+        check_lengths("tell_many", n_rows, rewards=rewards, events=events, ats=ats, played=played)
+        none = [None] * n_rows
+        given = zip(ids, rewards, events or none, ats or none, played or none, strict=True)
+        with self._lock:
+            told: dict[tuple[str, str], Told] = {}
+            for one in given:
+                found = self._check_told(*one)
+                if found is not None:
+                    check_same(told.setdefault((found.id, found.event), found).value, found)
+            if told:
+                self._send_told(list(told.values()))
+
+    def _check_told(
+        self, id: str, reward: float, event: str | None, at: float | None, played: int | str | None
+    ) -> Told | None:
+        """Return what to send of a reward; None if that was told before."""
         value = check_reward(reward)
         name = "" if event is None else check_text("`event` of tell", event)
-        with self._lock:
-            when = self._clock() if at is None else check_time(at)
-            asked = self._outbox.find(id)
-            before = None if asked is None else asked.told(name)
-            if before is None:
-                told = Told(id, name, when, value, self._place(id, asked, played))
-                if not self._outbox.send("rewards", (None, *told)):
-                    asked = self._outbox.find(id)
-                    before = None if asked is None else asked.told(name)
-                elif own := self._outbox.own(id):
-                    own.play(told.played)
-                    own.rewards.append(Reward(when, name, value))
-            if before is not None and before.value != value:
-                raise ValueError(
-                    f"`reward` of decision {id!r} must be {before.value}, as told before. Got {value}."
-                )
+        when = self._clock() if at is None else check_time(at)
+        asked = self._outbox.find(check_text("`id` of tell", id))
+        told = Told(id, name, when, value, self._place(id, asked, played))
+        before = None if asked is None else asked.told(name)
+        if before is None:
+            return told
+        check_same(before.value, told)
+        return None
+
+    def _send_told(self, told: list[Told]) -> None:
+        new = self._outbox.send([("rewards", (None, *one)) for one in told], queue=self._queues)
+        for one, first in zip(told, new, strict=True):
+            if not first:
+                asked = self._outbox.find(one.id)
+                before = None if asked is None else asked.told(one.event)
+                if before is not None:
+                    check_same(before.value, one)
+            elif own := self._outbox.own(one.id):
+                own.play(one.played)
+                own.rewards.append(Reward(one.at, one.event, one.value))
 
     def _place(self, id: str, asked: Asked | None, played: int | str | None) -> int:
         """Return the place of the arm that was played, or say what is wrong with the id or the arm.
@@ -213,7 +336,6 @@ class Asker:
         """
         if asked is not None:
             return check_played(asked, played)
-        check_text("`id` of tell", id)
         if not self._outbox.away:
             raise ValueError(f"`id` of tell must be that of a decision. Got {id!r}, which is unknown.")
         if self._settings.mode == "shadow" or played is not None:
@@ -229,9 +351,17 @@ class Asker:
                     f"`id` of activate must be that of a decision. Got {id!r}, which is unknown."
                 )
             if asked is None or not asked.shown:
-                self._outbox.send("shown", (None, id, self._clock()))
+                self._outbox.send([("shown", (None, id, self._clock()))], queue=self._queues)
 
     def close(self) -> None:
         """Send what is queued, if the database can be reached, and give up the connection."""
         with self._lock:
             self._outbox.close()
+
+
+def check_same(value: float, told: Told) -> None:
+    """Raise if a reward has another value than one that was told before."""
+    if value != told.value:
+        raise ValueError(
+            f"`reward` of decision {told.id!r} must be {value}, as told before. Got {told.value}."
+        )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from posse.core.learner import Learner
 from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.desk import LATEST, Desk
@@ -107,23 +108,12 @@ class Controls:
     def tasks(self) -> dict[str, int]:
         """Return the names of all tasks that were seen, with the rewards that each has learned from."""
         with self._lock:
-            learner = self._engine.learner
-            if learner is None:
-                return {}
-            return {name: int(learner.rows[number]) for name, number in self._engine.numbers.items()}
+            return rows_by_name(self._engine.learner, self._engine.numbers)
 
     def beliefs(self) -> dict[str, Beliefs]:
         """Return what is believed of every task by name, and under "" what of a task that was never seen."""
         with self._lock:
-            learner = self._engine.learner
-            if learner is None:
-                return {}
-            every, new = learner.beliefs, learner.policy.newcomer(learner.state)
-            found = {
-                name: Beliefs(*(part[number : number + 1] for part in every.parts))
-                for name, number in self._engine.numbers.items()
-            }
-            return {**found, "": new}
+            return beliefs_by_name(self._engine.learner, self._engine.numbers)
 
     def versions(self) -> tuple[Version, ...]:
         """Return all versions of what tasks share, the oldest first."""
@@ -207,3 +197,20 @@ class Controls:
             finally:
                 desk.journal.close()
                 desk.broken = "the agent must be open. Got one that was closed."
+
+
+def rows_by_name(learner: Learner | None, numbers: Mapping[str, int]) -> dict[str, int]:
+    """Return tasks by name, with the rewards that each has learned from."""
+    return {} if learner is None else {name: int(learner.rows[number]) for name, number in numbers.items()}
+
+
+def beliefs_by_name(learner: Learner | None, numbers: Mapping[str, int]) -> dict[str, Beliefs]:
+    """Return what is believed of tasks by name, and under "" what of a task that was never seen."""
+    if learner is None:
+        return {}
+    every, new = learner.beliefs, learner.policy.newcomer(learner.state)
+    found = {
+        name: Beliefs(*(part[number : number + 1] for part in every.parts))
+        for name, number in numbers.items()
+    }
+    return {**found, "": new}

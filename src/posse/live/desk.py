@@ -159,15 +159,19 @@ class Desk:
     def learn(self, most: int) -> int:
         """Take events that other processes wrote to the journal; return how many."""
         found = self.journal.new(most)
+        if found:
+            self.take(found)
+            self.expire(self.now())
+            self.refit_if_due()
+        return len(found)
+
+    def take(self, found: Sequence[happened.Event]) -> None:
+        """Let events happen that other processes wrote, after the tasks joined that they are of."""
         joined: dict[str, happened.Joined] = {}
         for event in found:
             if isinstance(event, Asked) and event.task not in self.engine.numbers:
                 joined.setdefault(event.task, happened.Joined(event.at, event.task, len(event.features)))
-        if found:
-            self.record(*joined.values(), *found)
-            self.expire(self.now())
-            self.refit_if_due()
-        return len(found)
+        self.record(*joined.values(), *found)
 
     def refit_if_due(self) -> None:
         """Begin a refit if it is time for one."""

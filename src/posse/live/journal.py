@@ -88,6 +88,9 @@ class LastingJournal(Journal, Protocol):
     def set_meta(self, key: str, value: bytes) -> None:
         """Keep something under a key."""
 
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
+
     def decisions(self, before: float = ...) -> Iterator[Asked]:
         """Go through all decisions made before a time, with their rewards, in order."""
 

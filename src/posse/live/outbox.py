@@ -5,19 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from posse.core.archive import in_a_line
 from posse.core.extras import extra
+from posse.live.database import LOST, agree_on, connect, find, insert_of, known_dim, load_state
 from posse.live.journal import REMEMBERED, JournalError
-from posse.live.postgres import agree_on, connect, find, insert_of, known_dim, load_state
 from posse.live.records import Asked
 
 with extra("postgres"):
     import psycopg
 
-# What the loss of a database looks like.
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 # Seconds after which it is looked for again.
 RETRY = 1.0
 
@@ -50,7 +50,7 @@ class Outbox:
         self._queue: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._own: OrderedDict[str, Asked] = OrderedDict()
         self.lock, self.conflicts, self.away = threading.RLock(), 0, False
-        self._closed, self._looking = False, False
+        self._closed, self._looking, self._why = False, False, "no connection"
         self._db: psycopg.Connection[Any] | None = connect(address, durability)
 
     def __len__(self) -> int:
@@ -121,29 +121,37 @@ class Outbox:
             table, values = self._queue[0]
             if table != "decisions" and not _known(db, values[1]):
                 self.conflicts += 1
-            elif db.execute(insert_of(table), values).rowcount == 0:
-                self.conflicts += _differs(db, table, values)
+            elif db.execute(insert_of(table), values).rowcount == 0 and _differs(db, table, values):
+                self.conflicts += 1
+                if table == "decisions":
+                    self._own.pop(values[1], None)
             self._queue.popleft()
 
-    def send(self, table: str, values: tuple[Any, ...]) -> bool:
-        """Write a row, or queue it; return whether it was new, as far as is known."""
+    def send(self, rows: Sequence[tuple[str, tuple[Any, ...]]], *, queue: bool = True) -> list[bool]:
+        """Write rows of tables, all or none, or queue them; return which were new, as far as is known.
+
+        Parameters
+        ----------
+        rows : sequence of (table, values)
+        queue : bool
+            Whether they may be queued, and then be lost with this process, while the database is away.
+        """
         db = self._connected()
         if db is not None:
             try:
                 self._flush(db)
-                new = db.execute(insert_of(table), values).rowcount == 1
-            except LOST:
-                pass
+                new = _insert(db, rows)
+            except LOST as error:
+                self._why = in_a_line(error)
             else:
-                self.away = False
+                self.away, self._why = False, "no connection"
                 return new
         self.away = True
-        if len(self._queue) >= self._most:
-            raise JournalError(
-                f"the database must be reached, or at most {self._most} rows be queued. Got no connection."
-            )
-        self._queue.append((table, values))
-        return True
+        if not queue or self._closed or len(self._queue) + len(rows) > self._most:
+            bound = f", or at most {self._most} rows be queued" if queue else ""
+            raise JournalError(f"the database must be reached{bound}. Got {self._why}.")
+        self._queue.extend(rows)
+        return [True] * len(rows)
 
     def find(self, id: str) -> Asked | None:
         """Return a decision from the database or, where that is away, one of this process."""
@@ -177,6 +185,16 @@ class Outbox:
             with suppress(*LOST):
                 self._flush(db)
             db.close()
+
+
+def _insert(db: psycopg.Connection[Any], rows: Sequence[tuple[str, tuple[Any, ...]]]) -> list[bool]:
+    """Write rows in one transaction and, if they are many, on one way there; return which were new."""
+    if len(rows) == 1:
+        ((table, values),) = rows
+        return [db.execute(insert_of(table), values).rowcount == 1]
+    with db.pipeline(), db.transaction():
+        sent = [db.execute(insert_of(table), values) for table, values in rows]
+    return [one.rowcount == 1 for one in sent]
 
 
 def _known(db: psycopg.Connection[Any], id: str) -> bool:

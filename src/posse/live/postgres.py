@@ -6,34 +6,41 @@ do not, as one process gives them, so that a version can name exactly the events
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from heapq import merge
 from typing import Any, ClassVar
 
 from posse.core.extras import extra
+from posse.live.database import (
+    COLUMNS,
+    STATES,
+    agree_on,
+    connect,
+    find,
+    holder_of,
+    insert_of,
+    load_state,
+    plainly,
+)
 from posse.live.engine import EngineState
 from posse.live.events import Event, Forbade, Joined, Told
 from posse.live.journal import JournalError
 from posse.live.packing import from_bytes, to_bytes
-from posse.live.records import Asked, Reward
-from posse.live.rows import decision_of, event_of, row_of
+from posse.live.records import Asked
+from posse.live.rows import event_of, row_of
 
 with extra("postgres"):
     import psycopg
 
 FORMAT = 1
-# The lock that the one process holds which learns.
-LOCK = 0x706F7373
-COLUMNS = {
-    "decisions": "turn, id, at, task, arm, names, chances, features, version, flags, unit",
-    "rewards": "turn, id, event, at, value, played",
-    "shown": "turn, id, at",
-    "others": "turn, kind, data",
-}
+# The lock of a process that was killed is free when the database has noticed: so long it is waited for.
+PATIENCE = "2s"
+# So many rows are read at once in a replay.
+PAGE = 10_000
+# The lock that the one process holds which learns; every schema of a database has a lock of its own.
+SCHEMA = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema())"
+LOCK = f"({0x706F7373}::bigint << 32) + {SCHEMA}"
 TABLES = """
 CREATE TABLE IF NOT EXISTS posse_meta (key TEXT PRIMARY KEY, value BYTEA NOT NULL);
 CREATE TABLE IF NOT EXISTS posse_decisions (
@@ -55,91 +62,6 @@ CREATE INDEX IF NOT EXISTS posse_decisions_new ON posse_decisions (seq) WHERE tu
 CREATE INDEX IF NOT EXISTS posse_rewards_new ON posse_rewards (seq) WHERE turn IS NULL;
 CREATE INDEX IF NOT EXISTS posse_shown_new ON posse_shown (seq) WHERE turn IS NULL;
 """
-LEVELS = {"process": "off", "power": "on"}
-# The lock of a process that was killed is free when the database has noticed: so long it is waited for.
-PATIENCE = "2s"
-# Seconds after which a database that does not answer is one that cannot be reached.
-SILENCE = 5
-
-
-def insert_of(table: str) -> str:
-    """Return the statement that inserts a row into a table, unless it is there."""
-    places = ", ".join(["%s"] * len(COLUMNS[table].split(", ")))
-    return f"INSERT INTO posse_{table} ({COLUMNS[table]}) VALUES ({places}) ON CONFLICT DO NOTHING"
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Turn errors of the database into one sentence."""
-    try:
-        yield
-    except psycopg.Error as error:
-        text = " ".join(str(error).split())
-        raise JournalError(f"the database must be there, and a journal of posse in it: {text}.") from error
-
-
-def connect(address: str, durability: str = "process") -> psycopg.Connection[Any]:
-    """Return a connection whose transactions are as durable as is asked for."""
-    name = f"process {os.getpid()} of {socket.gethostname()}"
-    db = psycopg.connect(
-        address,
-        autocommit=True,
-        application_name=name,
-        connect_timeout=SILENCE,
-        tcp_user_timeout=1000 * SILENCE,
-        keepalives_idle=SILENCE,
-        keepalives_interval=1,
-        keepalives_count=2,
-    )
-    db.execute(f"SET synchronous_commit = {LEVELS[durability]}")
-    return db
-
-
-def find(db: psycopg.Connection[Any], id: str, before: int | None = None) -> Asked | None:
-    """Return a decision with its rewards: all, or those that had a turn before the one of that number."""
-    then = "" if before is None else "AND turn < %s"
-    known = (id,) if before is None else (id, before)
-    row = db.execute(
-        f"SELECT {COLUMNS['decisions']} FROM posse_decisions WHERE id = %s {then}", known
-    ).fetchone()
-    if row is None:
-        return None
-    asked = decision_of(row)
-    rewards = db.execute(
-        f"SELECT at, event, value, played FROM posse_rewards WHERE id = %s {then} ORDER BY turn, seq", known
-    )
-    for at, event, value, played in rewards:
-        asked.rewards.append(Reward(at, event, value))
-        asked.play(played)
-    shown = db.execute(f"SELECT 1 FROM posse_shown WHERE id = %s {then}", known).fetchone()
-    asked.shown = asked.shown or shown is not None
-    return asked
-
-
-def load_state(db: psycopg.Connection[Any], other_than: int = -1) -> EngineState | None:
-    """Return the last state that was published, unless it is the one of that turn; None if there is none."""
-    last = db.execute("SELECT max(number) FROM posse_states WHERE kind = 'snapshot'").fetchone()
-    if last is None or last[0] is None or last[0] == other_than:
-        return None
-    row = db.execute(
-        "SELECT data FROM posse_states WHERE kind = 'snapshot' AND number = %s", (last[0],)
-    ).fetchone()
-    found: EngineState | None = None if row is None else from_bytes(bytes(row[0]))
-    return found
-
-
-def agree_on(db: psycopg.Connection[Any], dim: int) -> None:
-    """Raise if another process has asked with another number of features; the first one decides."""
-    db.execute("INSERT INTO posse_meta VALUES ('dim', %s) ON CONFLICT DO NOTHING", (str(dim).encode(),))
-    known = known_dim(db)
-    if known != dim:
-        raise ValueError(f"`arms` must have shape (K, d={known}), as in other processes. Got d={dim}.")
-
-
-def known_dim(db: psycopg.Connection[Any]) -> int | None:
-    """Return the number of features that processes have agreed on; None if nobody has asked yet."""
-    row = db.execute("SELECT value FROM posse_meta WHERE key = 'dim'").fetchone()
-    return None if row is None else int(bytes(row[0]))
 
 
 class PostgresJournal:
@@ -192,17 +114,10 @@ class PostgresJournal:
         db = self._db
         db.execute(f"SET lock_timeout = '{PATIENCE}'")
         try:
-            db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            db.execute(f"SELECT pg_advisory_lock({LOCK})")
         except psycopg.errors.LockNotAvailable:
-            holder = db.execute(
-                "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-                "JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND l.objid = %s "
-                "AND l.granted AND d.datname = current_database()",
-                (LOCK,),
-            ).fetchone()
-            name = "another" if holder is None else holder[0]
             raise JournalError(
-                f"one process at a time must learn; others ask, by `Asker`. Got {name}."
+                f"one process at a time must learn; others ask, by `Asker`. Got {holder_of(db, LOCK)}."
             ) from None
         db.execute("SET lock_timeout = 0")
 
@@ -239,6 +154,17 @@ class PostgresJournal:
         self._last = last
         return last
 
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
+        with self._mutex, plainly(), self._db.pipeline(), self._db.transaction():
+            for number, event in numbered:
+                table, values = row_of(event, number)
+                self._db.execute(insert_of(table), values)
+        for dim in {event.dim for _, event in numbered if isinstance(event, Joined)}:
+            with plainly():
+                agree_on(self._db, dim)
+        self._last = numbered[-1][0]
+
     def _take(self, table: str, event: Event, turn: int) -> None:
         """Give a turn to a row that an asker wrote."""
         key = "id = %s AND event = %s" if isinstance(event, Told) else "id = %s"
@@ -253,7 +179,8 @@ class PostgresJournal:
         found: list[Event] = []
         with self._mutex, plainly(), self._db.transaction():
             # all is read as of one time: a reward is never seen without its decision
-            self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if not self._read_only:
+                self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             for table in ("decisions", "shown", "rewards"):
                 known = (
                     ""
@@ -316,6 +243,7 @@ class PostgresJournal:
                 "posse_states WHERE kind = 'snapshot' ORDER BY number DESC LIMIT %s)",
                 (1 if alone else 2,),
             )
+            self._db.execute("SELECT pg_notify(%s, current_schema())", (STATES,))
         return True
 
     def load_state(self) -> EngineState | None:
@@ -353,11 +281,11 @@ class PostgresJournal:
                 yield turn, event_of(table, row)
 
     def _rows_of(self, table: str, after: int) -> Iterator[tuple[int, str, tuple[Any, ...]]]:
-        found = self._db.execute(
-            f"SELECT {COLUMNS[table]} FROM posse_{table} WHERE turn > %s ORDER BY turn", (after,)
-        )
-        for row in found.fetchall():
-            yield row[0], table, row
+        page = f"SELECT {COLUMNS[table]} FROM posse_{table} WHERE turn > %s ORDER BY turn LIMIT {PAGE}"
+        while rows := self._db.execute(page, (after,)).fetchall():
+            after = rows[-1][0]
+            for row in rows:
+                yield row[0], table, row
 
     @property
     def backlog(self) -> int:

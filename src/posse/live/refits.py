@@ -55,6 +55,7 @@ class BackgroundFitter:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="posse-refits-"))
         self._process: subprocess.Popen[str] | None = None
+        self._closed = False
         self._end = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def run(self, job: Job, number: int, finished: Finished) -> None:
@@ -76,7 +77,8 @@ class BackgroundFitter:
             state, reason = None, f"the process that refits has ended: {in_a_line(error)}"
         if "must be registered" in reason:
             state, reason = attempt(job)
-        finished(job, number, state, reason)
+        if not self._closed:  # else it was given up, and has not failed
+            finished(job, number, state, reason)
 
     def _ask(self) -> tuple[Any, str]:
         """Return what the process answers to the job in the folder."""
@@ -96,6 +98,7 @@ class BackgroundFitter:
 
     def close(self) -> None:
         """End the process; a refit under way is given up."""
+        self._closed = True
         process, self._process = self._process, None
         if process is not None:
             process.kill()

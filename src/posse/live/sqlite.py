@@ -149,6 +149,12 @@ class SqliteJournal:
             self._last = last
         return last
 
+    def copy(self, numbered: Sequence[tuple[int, Event]]) -> None:
+        """Write events of another journal with the numbers that they have, which come after all others."""
+        with self._mutex, self._plainly():
+            self._write([row_of(event, number) for number, event in numbered])
+        self._last = self._written = numbered[-1][0]
+
     def _write(self, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
         db = self._db
         if len(rows) == 1:

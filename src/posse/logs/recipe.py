@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -190,7 +191,8 @@ class _Cook:
         kept = [(level, count) for level, count in found.ranked if count >= least][: self.recipe.most_levels]
         rest = found.named - sum(count for _, count in kept)
         if not kept:
-            self._note(name, f"values, no level of which has {least:g} rows", found.named, "left out")
+            few = f"values, no level of which has {math.ceil(least):,} rows"
+            self._note(name, few, found.named, "left out")
             return
         if len(kept) == 1 and not rest and not missing:
             self._constant(name, kept[0][0])

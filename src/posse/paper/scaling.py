@@ -126,6 +126,23 @@ def exponents_on_the_sphere(table: pl.DataFrame) -> Claim:
     )
 
 
+def spectral_exponents_on_the_sphere(table: pl.DataFrame) -> Claim:
+    """Decide whether spectral E2TC's exponents are within 0.15 of those of d sqrt(kNT) + kT sqrt(N)."""
+    policy = "e2tc(subspace=spectral)"
+    found = {SYMBOLS[sweep.along]: sweep.exponents(table, policy) for sweep in SPHERE}
+    wanted = {SYMBOLS[sweep.along]: sweep.predicted_exponent(theory.infinite_lower) for sweep in SPHERE}
+    said = ", ".join(f"{size} {with_interval(found[size])} ({wanted[size]:.2f})" for size in found)
+    return range_claim(
+        {size: sample - wanted[size] for size, sample in found.items()},
+        -0.15,
+        0.15,
+        statement="With spectral estimates E2TC's exponents are within 0.15 of those of d√(kNT) + kT√N, the "
+        "rate of Yang et al. (2022), on the same grid.",
+        measure="slope of log regret per task, minus that of the rate's two terms, constants being 1",
+        reading=f"The exponents, and those of the rate: {said}.",
+    )
+
+
 def falls_on_the_sphere(table: pl.DataFrame) -> Claim:
     """Decide whether E2TC's regret per task falls at every step of T."""
     rows = SPHERE[1].of(table).filter(pl.col("policy") == "e2tc")
@@ -275,7 +292,7 @@ FIGURES = (
         sweeps=SPHERE,
         policies=("e2tc", "e2tc(subspace=spectral)", "pege", "oracle-commit"),
         bound=theory.infinite_upper,
-        claims=(exponents_on_the_sphere, falls_on_the_sphere),
+        claims=(exponents_on_the_sphere, spectral_exponents_on_the_sphere, falls_on_the_sphere),
         remark=(
             "E2TC explores for N_1 + N_2 rounds, both proportional to √N, so its exponent of N is the "
             "theorem's by design. What exploring costs does not depend on whether it was needed."

@@ -12,14 +12,13 @@ from posse.core.reservoir import Reservoir
 from posse.core.statistics import GramStatistics
 from posse.core.streams import Course
 from posse.estimators import MixturePrior
-from posse.estimators.factor_prior.estimator import FactorEstimate
 from posse.policies.learning import Learning, LearningPolicy, LearningState
 from posse.policies.mixture_thompson import MixtureThompson
 from posse.policies.rules import ByActions, Thompson
 
 # The prior is learned anew when so many times as many tasks have ended, or after so many at the most.
 RATIO, MOST_BETWEEN = 1.2, 1000
-# And as soon as more tasks did not fit it than this times the root of their number.
+# And as soon as more tasks than expected did not fit it than this times the root of their number.
 MISFITS = 0.25
 # A task does not fit if it stands alone with more than this probability.
 APART = 0.5
@@ -34,22 +33,19 @@ class Carried:
     course : Course
     finished : Reservoir
         Statistics of finished tasks.
-    estimate : FactorEstimate, optional
-        What was made of them last, from which the next fit starts.
     prior : MixturePrior, optional
-        What it says of a newcomer.
+        What they say of a newcomer.
     learned_at : int
         How many tasks had ended when it was learned.
-    misfits : int
-        How many have ended since that did not fit it.
+    misfits : float
+        How many have ended since that did not fit it, beyond the share that it says; never below 0.
     """
 
     course: Course
     finished: Reservoir
-    estimate: FactorEstimate | None = None
     prior: MixturePrior | None = None
     learned_at: int = 0
-    misfits: int = 0
+    misfits: float = 0.0
 
     @property
     def due(self) -> bool:
@@ -63,8 +59,8 @@ class CarriesPrior(Learning):
     """A learning policy that, on a stream, learns its prior from finished tasks and plays newcomers by it.
 
     A newcomer may be like those before it or stand alone; its own rewards decide. How uncertain the prior is
-    counts: with few tasks so far newcomers explore more. The first group, about which nothing is known, is
-    played as if it were all there is, and so is the next if it is larger than all before it together.
+    counts: with few tasks so far newcomers explore more. Groups that start before any has ended are played as
+    if each were all there is; tasks of a later group learn from those that have ended, not from each other.
     """
 
     def begin(self, course: Course) -> Carried:
@@ -78,8 +74,8 @@ class CarriesPrior(Learning):
         return Carried(course, Reservoir.empty(course.dim))
 
     def next_policy(self, memory: Carried, number: int, rng: np.random.Generator) -> Any:
-        """Return the policy of a group: by the prior of finished tasks, if enough have ended."""
-        if memory.prior is None or memory.finished.n_seen < memory.course.group_size:
+        """Return the policy of a group: by the prior of finished tasks, once there are some."""
+        if memory.prior is None:
             return self
         rule = self.rule
         if not memory.course.finite and isinstance(rule, ByActions):
@@ -99,18 +95,13 @@ class CarriesPrior(Learning):
         finished: GramStatistics = state.statistics if isinstance(state, LearningState) else state
         misfits = memory.misfits
         if memory.prior is not None:
-            misfits += int((memory.prior.chance_alone(finished) > APART).sum())
+            alone = memory.prior.chance_alone(finished) > APART
+            misfits = max(0.0, misfits + float(np.sum(alone - memory.prior.share_alone)))
         memory = replace(memory, finished=memory.finished.added(finished, rng), misfits=misfits)
         return self._learned(memory) if memory.due else memory
 
     def _learned(self, memory: Carried) -> Carried:
         seen = memory.finished.statistics
         assert seen is not None
-        estimate = self.estimator.fit(seen)
-        return replace(
-            memory,
-            estimate=estimate,
-            prior=estimate.prior,
-            learned_at=memory.finished.n_seen,
-            misfits=0,
-        )
+        prior = self.estimator.fit(seen).prior
+        return replace(memory, prior=prior, learned_at=memory.finished.n_seen, misfits=0.0)

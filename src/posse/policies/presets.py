@@ -149,7 +149,7 @@ class IndependentUCB(_Alone):
         Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
-    scale: float = 2.0
+    scale: float = 1.0
 
     @cached_property
     def rule(self) -> UCB:
@@ -312,7 +312,7 @@ class SharedUCB(_Shared):
         Whether every reward moves the posterior of its own task at once; None leaves it to the driver.
     """
 
-    scale: float = field(default=2.0, kw_only=True)
+    scale: float = field(default=1.0, kw_only=True)
 
     @cached_property
     def rule(self) -> UCB:
@@ -344,10 +344,10 @@ class Shared(_Shared):
     Examples
     --------
     >>> Shared(), Shared(rank=2).rule
-    (Shared(), ByActions(finite=UCB(scale=2.0), other=Thompson(scale=1.0, draws=64, floor=0.0)))
+    (Shared(), ByActions(finite=UCB(scale=1.0), other=Thompson(scale=1.0, draws=64, floor=0.0)))
     """
 
-    scale: float = field(default=2.0, kw_only=True)
+    scale: float = field(default=1.0, kw_only=True)
 
     @cached_property
     def rule(self) -> ByActions:

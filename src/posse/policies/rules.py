@@ -144,7 +144,7 @@ class UCB:
     array([[1]])
     """
 
-    scale: float = 2.0
+    scale: float = 1.0
     needs_covariance: ClassVar = True
 
     def __post_init__(self) -> None:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from posse.core.posterior import Beliefs
-from posse.live.agent import Agent
 from posse.numerics.checks import Array
+from posse.serve.agents import SpaceAgent
 from posse.serve.spaces import UnknownError
 
 # So many of the tasks that are most like one are named.
 NEIGHBOURS = 5
 
 
-def tasks_of(agent: Agent) -> list[dict[str, Any]]:
+def tasks_of(agent: SpaceAgent) -> list[dict[str, Any]]:
     """Return the tasks of an agent by name, with the rewards that each has learned from."""
     return [{"name": name, "rewards": rewards} for name, rewards in sorted(agent.tasks().items())]
 
@@ -45,12 +45,12 @@ def narrowed(tasks: list[dict[str, Any]], find: str, most: str | None) -> dict[s
     return {"total": len(tasks), "tasks": found}
 
 
-def learned(agent: Agent, task: str) -> dict[str, Any]:
+def learned(agent: SpaceAgent, task: str) -> dict[str, Any]:
     """Return what is believed of a task by feature, what of a new one, and which tasks are most like it.
 
     Parameters
     ----------
-    agent : Agent
+    agent : SpaceAgent
     task : str
         One that it has seen.
     """

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from typing import Any
 
-from posse.live.files import export
+from posse.live.files import export, is_address
 from posse.live.journal import JournalError
 from posse.serve.spaces import DEFAULT
 from posse.serve.stores import MARK, FileStore, Store, path_of
@@ -26,6 +26,10 @@ def is_service(address: str) -> bool:
     >>> is_service("sqlite:nowhere.db")
     False
     """
+    if is_address(address):
+        from posse.serve import database  # which an extra brings
+
+        return database.is_service(address)
     path = path_of(address)
     if not path.is_file():
         return False
@@ -38,10 +42,21 @@ def is_service(address: str) -> bool:
         db.close()
 
 
-def look_at(address: str) -> Store:
-    """Open the store of a service without serving from it: another process may do that."""
+def look_at(address: str, *, making: bool = False) -> Store:
+    """Open the store of a service without serving from it: another process may do that.
+
+    Parameters
+    ----------
+    address : str
+    making : bool
+        Whether it is made, if it is not there.
+    """
+    if is_address(address):
+        from posse.serve.database import DatabaseStore
+
+        return DatabaseStore(address, making=making)
     path = path_of(address)
-    if not path.is_file():
+    if not making and not path.is_file():
         raise JournalError(f"{str(path)!r} must be the store of a service. Got no such file.")
     return FileStore(path, serving=False)
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from posse.core.extras import extra
 from posse.core.model import Model
-from posse.live.agent import Agent
 from posse.live.ids import check_text
 from posse.live.records import Asked, Decision
+from posse.live.status import Status
+from posse.serve.agents import SpaceAgent
 from posse.serve.learned import learned, tasks_of
 from posse.serve.spaces import DEFAULT, Space, UnknownError, check_space, first_seen
 from posse.serve.stores import Store
@@ -27,13 +28,13 @@ class Version(NamedTuple):
     ----------
     number : int
     space : Space
-    agent : Agent, optional
+    agent : SpaceAgent, optional
         None until the first request fixes what arms look like.
     """
 
     number: int
     space: Space
-    agent: Agent | None
+    agent: SpaceAgent | None
 
 
 class Service:
@@ -115,26 +116,31 @@ class Service:
         except KeyError:
             raise UnknownError(f"`space` must be one of {sorted(self._spaces)}. Got {name!r:.200}.") from None
 
-    def agent_of(self, name: str) -> Agent:
+    def agent_of(self, name: str) -> SpaceAgent:
         """Return the agent of the newest version of a space."""
         agent = self.versions_of(name)[-1].agent
         if agent is None:
             raise UnknownError(f"space {name!r} must have been asked at least once. Got no request yet.")
         return agent
 
-    def _agent_for(self, name: str, arms: Any, context: Mapping[str, Any] | None) -> Agent:
+    def _agent_for(self, name: str, arms: Any, context: Mapping[str, Any] | None) -> SpaceAgent:
         """Return the agent that decides in a space; the first request of all fixes what arms look like."""
         found = self._spaces.get(name)
         if found is not None and found[-1].agent is not None:
             return found[-1].agent
+        first = found is None and name == DEFAULT
+        known = Space(name=DEFAULT) if first else self.versions_of(name)[-1].space
+        self.fix(check_space(first_seen(known, arms, context)))
+        return self.agent_of(name)
+
+    def fix(self, space: Space) -> None:
+        """Let a space be as its first request fixes it, unless another one was first."""
         with self._lock:
-            if name not in self._spaces and name == DEFAULT:
-                self._begin(Space(name=DEFAULT), 1, None)
-            newest = self.versions_of(name)[-1]
-            if newest.agent is None:
-                space = check_space(first_seen(newest.space, arms, context))
-                self._spaces[name][-1] = self._opened(space, newest.number, None)
-            return self.agent_of(name)
+            known = self._spaces.get(space.name)
+            if known is None:
+                self._begin(space, 1, None)
+            elif known[-1].agent is None:
+                known[-1] = self._opened(space, known[-1].number, None)
 
     def ask(
         self,
@@ -149,7 +155,7 @@ class Service:
         """Decide for a task of a space; the other arguments are those of `Agent.ask`."""
         agent = self._agent_for(space, arms, context)
         if id is not None:
-            known = self._find_in(space, id)
+            known = _found_in(self._spaces[space][:-1], id)  # the newest version looks for itself
             if known is not None:
                 return known[1].decision
         self._check_names(space, arms, context)
@@ -167,7 +173,8 @@ class Service:
         agent = self._agent_for(space, arms[0], contexts[0])
         if ids is None:
             return self._ask_new(agent, space, tasks, arms, contexts, None)
-        known = {id: found[1].decision for id in ids if (found := self._find_in(space, id)) is not None}
+        elders = self._spaces[space][:-1]  # the newest version looks for itself
+        known = {id: found[1].decision for id in ids if (found := _found_in(elders, id)) is not None}
         new = [row for row, id in enumerate(ids) if id not in known]
         if new:
             parts: Any = ([given[row] for row in new] for given in (tasks, arms, contexts, ids))
@@ -176,7 +183,7 @@ class Service:
 
     def _ask_new(
         self,
-        agent: Agent,
+        agent: SpaceAgent,
         space: str,
         tasks: Sequence[str],
         arms: Sequence[Any],
@@ -206,20 +213,11 @@ class Service:
                     f"Got {what}."
                 )
 
-    def _find_in(self, space: str, id: str) -> tuple[Agent, Asked] | None:
-        for version in reversed(self._spaces[space]):
-            asked = None if version.agent is None else version.agent.find(id)
-            if asked is not None and version.agent is not None:
-                return version.agent, asked
-        return None
-
-    def find(self, id: str, space: str | None = None) -> tuple[str, Agent, Asked]:
+    def find(self, id: str, space: str | None = None) -> tuple[str, SpaceAgent, Asked]:
         """Return the space, the agent and the record of a decision, of any space by default."""
         id = check_text("`id` of a decision", id)
-        names = list(self._spaces) if space is None else [space]
-        if space is not None:
-            self.versions_of(space)
-        found = [(name, *known) for name in names if (known := self._find_in(name, id)) is not None]
+        spaces = self._spaces if space is None else {space: self.versions_of(space)}
+        found = [(name, *known) for name, versions in spaces.items() if (known := _found_in(versions, id))]
         if not found:
             where = "" if space is None else f" in space {space!r}"
             raise UnknownError(f"`id` must be that of a decision{where}. Got {id!r:.200}, which is unknown.")
@@ -255,7 +253,7 @@ class Service:
 
         All ids are looked up before any reward is told.
         """
-        groups: dict[Agent, list[int]] = {}
+        groups: dict[SpaceAgent, list[int]] = {}
         for place, id in enumerate(ids):
             _, agent, _ = self.find(id, space)
             groups.setdefault(agent, []).append(place)
@@ -300,21 +298,36 @@ class Service:
 
     def summary(self) -> dict[str, Any]:
         """Return totals over all spaces, and `spaces`: how each one's agents are doing."""
-        return summary_of(
-            {
-                (name, version.number): version.agent.status()
-                for name, versions in self._spaces.items()
-                for version in versions
-                if version.agent is not None
-            }
-        )
+        return summary_of(self.statuses())
+
+    def statuses(self) -> dict[tuple[str, int], Status]:
+        """Return how all agents are doing, by the names and versions of their spaces, the oldest first."""
+        return {key: agent.status() for key, agent in self.agents().items()}
+
+    def agents(self) -> dict[tuple[str, int], SpaceAgent]:
+        """Return all agents by the names and versions of their spaces, the oldest first."""
+        return {
+            (name, version.number): version.agent
+            for name, versions in self._spaces.items()
+            for version in versions
+            if version.agent is not None
+        }
 
     def close(self) -> None:
         """Save the state of all agents, and give up the store."""
         with self._lock:
-            for versions in self._spaces.values():
-                for version in versions:
-                    if version.agent is not None:
-                        version.agent.close()
-            self._spaces = {}
-            self.store.close()
+            agents, self._spaces = self.agents(), {}
+            try:
+                for agent in agents.values():
+                    agent.close()
+            finally:
+                self.store.close()
+
+
+def _found_in(versions: Sequence[Version], id: str) -> tuple[SpaceAgent, Asked] | None:
+    """Return a decision of some versions of a space, and the agent that made it; newer ones come first."""
+    for version in reversed(versions):
+        asked = None if version.agent is None else version.agent.find(id)
+        if asked is not None and version.agent is not None:
+            return version.agent, asked
+    return None

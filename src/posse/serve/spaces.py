@@ -124,6 +124,14 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return all(getattr(self, name) == getattr(other, name) for name in LASTING)
 
 
+def agent_options(space: Space) -> Any:
+    """Return the settings of the agent of a space, as `Agent.open` takes them: a model brings its encoder."""
+    options = space.options()
+    if space.model:
+        del options["encoder"]
+    return options
+
+
 def check_space(space: Space) -> Space:
     """Return a space as it is, or say what of it cannot be."""
     kinds = [name for name in ("features", "arms", "vectors", "model") if getattr(space, name)]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from posse.core.extras import extra
 from posse.core.model import Model
@@ -17,8 +17,9 @@ from posse.live.files import read_desk
 from posse.live.journal import JournalError
 from posse.live.locks import FileLock
 from posse.live.status import Status, status_of
+from posse.serve.agents import SpaceAgent
 from posse.serve.roles import Token
-from posse.serve.spaces import Space, policy_of
+from posse.serve.spaces import Space, agent_options, policy_of
 
 with extra("serve"):
     import msgspec
@@ -41,8 +42,11 @@ class Store(Protocol):
     def save(self, space: Space, version: int) -> None:
         """Keep a version of a space, in the place of one with its number."""
 
-    def open(self, space: Space, version: int, model: Model | None = None) -> Agent:
+    def open(self, space: Space, version: int, model: Model | None = None) -> SpaceAgent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
+
+    def clear(self, name: str, version: int) -> None:
+        """Make room for a journal, in the place of one that was begun and never used."""
 
     def journal(self, name: str, version: int) -> str | Path:
         """Return where the journal of a version of a space is."""
@@ -85,6 +89,11 @@ def open_store(address: str, durability: str = "process") -> Store:
         What an answer promises, as of `Agent.open`.
     """
     return FileStore(path_of(address), durability)
+
+
+def is_kept(store: Store, name: str, version: int) -> bool:
+    """Return whether a store has a version of a space whose journal was begun."""
+    return any(space.fixed and (space.name, number) == (name, version) for number, space in store.spaces())
 
 
 class FileStore:
@@ -170,25 +179,21 @@ class FileStore:
     def open(self, space: Space, version: int, model: Model | None = None) -> Agent:
         """Return the agent of a version of a space; a new one begins with the model, if there is one."""
         with self._plainly():
-            self.folder.mkdir(exist_ok=True)
-            if (space.name, version) not in {
-                (one.name, number) for number, one in self.spaces() if one.fixed
-            }:
-                self._clear(self.journal(space.name, version))
-        options: Any = space.options()
-        if space.model:
-            del options["encoder"]  # it is the model's
+            if not is_kept(self, space.name, version):
+                self.clear(space.name, version)
         return Agent.open(
             self.journal(space.name, version),
             policy_of(space.policy),
             model=model,
             durability=self._durability,
             clock=self._clock,
-            **options,
+            **agent_options(space),
         )
 
-    def _clear(self, journal: Path) -> None:
-        """Remove what is left of a journal that was begun and never used."""
+    def clear(self, name: str, version: int) -> None:
+        """Make room for a journal, in the place of one that was begun and never used."""
+        self.folder.mkdir(exist_ok=True)
+        journal = self.journal(name, version)
         for path in journal.parent.glob(f"{journal.name}*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 

@@ -1,32 +1,33 @@
-"""Policies compared over scenarios, by ratios to the best that learns each task alone and the best oracle."""
+"""Policies compared over scenarios: ratios to the best of all, of those that learn alone, and of oracles."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from posse.core.errors import PosseError
 from posse.core.extras import extra
-from posse.core.files import write_atomically
 from posse.lab.engines import Workers
+from posse.lab.experiment import Experiment
 from posse.lab.grid import ALONE, Progress, run_experiments
-from posse.lab.registry import family_of, in_order, label_of, look_of, name_policies, style_of
+from posse.lab.registry import family_of, name_policies
 from posse.lab.results import final_rounds, mean_and_ends
 from posse.lab.store import earlier_results
 from posse.numerics.checks import Array
-from posse.suite.scenarios import SCENARIOS, SHARED, Scenario
-from posse.suite.sharing import MEAN_LIMIT, WORST_LIMIT, paired_ratio, promise, worse_off, worst_off_regrets
-from posse.viz.chart import Lane, LaneRow
+from posse.suite.contestants import SHARED
+from posse.suite.league import ORACLES
+from posse.suite.scenario import Scenario
+from posse.suite.scenarios import SCENARIOS
+from posse.suite.sharing import paired_ratio, ratio_of_means, worst_off_regrets
 
 with extra("lab"):
     import polars as pl
 
-REFERENCES = {"independent": "each task alone", "oracle": "oracles"}
-FAMILIES = ("posse", "the paper", "each task alone", "rivals", "oracles", "others")
-XLABEL = "regret relative to the best policy that learns each task alone, 95 % intervals"
+REFERENCES = {"independent": "each task alone", "oracle": ORACLES}
 
 
 @dataclass(frozen=True)
@@ -83,98 +84,122 @@ def compare(
     on_progress : callable, optional
         Told after every run.
     """
-    import posse.viz.lanes  # noqa: F401 - a missing extra is said before anything is played
+    from posse.suite.page import write_comparison  # who only asks which scenarios there are draws nothing
 
     clock = time.perf_counter()
-    played = [scenario.with_policies(policies) for scenario in scenarios]
-    for scenario in played if policies else ():
-        scenario.experiment.check(scenario.experiment.cells[0])
-    experiments = [scenario.experiment for scenario in played]
-    tables = run_experiments(experiments, seeds=seeds, out=out, workers=workers, on_progress=on_progress)
-    everyone = (*(scenario.with_policies(policies) for scenario in known), *played)
-    everything = {scenario.name: scenario for scenario in everyone}
-    others = (some.experiment for some in everything.values() if some.experiment.name not in tables)
+    played, unfit = seated(scenarios, policies)
+    studies = [study for scenario in played for study in scenario.studies]
+    tables = run_experiments(studies, seeds=seeds, out=out, workers=workers, on_progress=on_progress)
+    everyone = {
+        scenario.name: scenario for scenario in (*(some.with_policies(policies) for some in known), *played)
+    }
+    others = (study for some in everyone.values() for study in some.studies if study.name not in tables)
     earlier, left_out = earlier_results(others, out)
-    tables |= earlier
-    shown = [scenario for scenario in everything.values() if scenario.experiment.name in tables]
+    found = together(everyone.values(), tables | earlier)
+    shown = [scenario for scenario in everyone.values() if scenario.name in found]
     minutes = (time.perf_counter() - clock) / 60
-    data = write_comparison(shown, tables, out, minutes=minutes)
-    return Suite(out / "comparison.html", tuple(shown), data, left_out)
+    data = compare_scenarios(shown, found)
+    write_comparison(shown, data, out, commands=commands(shown, data, out), minutes=minutes)
+    return Suite(out / "comparison.html", tuple(shown), data, (*unfit, *left_out))
 
 
-def write_comparison(
-    scenarios: Sequence[Scenario], tables: Mapping[str, pl.DataFrame], out: Path, *, minutes: float
-) -> pl.DataFrame:
-    """Compare policies over scenarios, write the page, and return the table that it shows.
+def seated(
+    scenarios: Sequence[Scenario], policies: Sequence[Any] | Mapping[str, Any]
+) -> tuple[list[Scenario], tuple[str, ...]]:
+    """Return scenarios with those of some further policies that can play them, and why others cannot.
 
-    Writes OUT/comparison.html, OUT/comparison.csv, OUT/comparison.png and OUT/comparison.svg.
-
-    Parameters
-    ----------
-    scenarios : sequence of Scenario
-    tables : mapping
-        The long table of each scenario, under the name of its experiment.
-    out : Path
-        The folder to write to.
-    minutes : float
-        How long the last call took.
+    A policy that can play none of them is an error.
     """
-    from posse.viz.lanes import draw_lanes  # who only asks which scenarios there are needs no drawing
-    from posse.viz.pages import save_picture, write_page
-
-    data = compare_scenarios(scenarios, tables)
-    write_atomically(out / "comparison.csv", data.write_csv)
-    seeds = sorted(set(data["n_seeds"]))
-    counted = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
-    title = f"Policies compared over scenarios, {counted} seed{'s' if seeds[-1] > 1 else ''} each"
-    picture = draw_lanes(lane_rows(data), title, XLABEL)
-    write_page(
-        out / "comparison.html",
-        "comparison.html.j2",
-        scenarios=scenarios,
-        summaries={scenario.name: headlines(scenario, data) for scenario in scenarios},
-        policies={name: (look_of(name).label, look_of(name).summary) for name in in_order(data["policy"])},
-        rows=data.partition_by("scenario", as_dict=True, maintain_order=True),
-        shared=[name for name in in_order(data["policy"]) if family_of(name) == "posse"],
-        promise=promise(data),
-        broken=worse_off(data),
-        limits={"mean": MEAN_LIMIT, "worst": WORST_LIMIT},
-        image=save_picture(picture, out / "comparison"),
-        command=commands(scenarios, tables, out),
-        minutes=minutes,
-    )
-    return data
-
-
-def commands(scenarios: Sequence[Scenario], tables: Mapping[str, pl.DataFrame], out: Path) -> str:
-    """Return the commands that make the results of some scenarios again, one for each number of seeds."""
-    by_seeds: dict[int, list[str]] = {}
+    joined, sentences, faults = [], [], dict[str, Exception]()
+    playing: set[str] = set()
     for scenario in scenarios:
-        by_seeds.setdefault(tables[scenario.experiment.name]["seed"].n_unique(), []).append(scenario.name)
-    policies = name_policies(scenarios[0].experiment.policies)
-    typed = [name for name in scenarios[0].further if policies[name] == name]
-    told = [word for name in typed for word in ("--policy", name)]
-    lines = [
-        shlex.join(["posse", "compare", *names, *told, "--seeds", str(n_seeds), "--out", str(out)])
-        for n_seeds, names in by_seeds.items()
-    ]
-    others = [name for name in scenarios[0].further if name not in typed]
-    return "\n".join([*lines, *(f"# in a program, which adds the policy {name}" for name in others)])
+        with_all = scenario.with_policies(policies)
+        fit: list[Experiment] = []
+        for study in with_all.newcomers:
+            try:
+                study.check(study.cells[0])
+            except (ValueError, PosseError) as fault:
+                faults.setdefault(study.names[0], fault)
+                sentences.append(f"{study.names[0]} is left out of {scenario.name}: {fault}")
+            else:
+                fit.append(study)
+        playing.update(name for study in (scenario.experiment, *fit) for name in study.names)
+        joined.append(replace(with_all, newcomers=tuple(fit)))
+    for name, error in faults.items():
+        if name not in playing:
+            raise error
+    return joined, tuple(sentences)
 
 
-def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return what is compared in each scenario, under each other, with `group`, `scenario` and `title`.
+def together(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Return one table for each scenario that was played, of its standing policies and its newcomers.
 
-    The other columns are those of `relative_regrets`, and beside them those of `worst_off_regrets`.
+    Of newcomers with other seeds those that all have are kept.
 
     Parameters
     ----------
     scenarios : iterable of Scenario
     tables : mapping
-        The long table of each scenario, under the name of its experiment.
+        The long table of each study, under its name.
+    """
+    found = {}
+    for scenario in scenarios:
+        if scenario.experiment.name in tables:
+            parts = [tables[study.name] for study in scenario.studies if study.name in tables]
+            seeds = set.intersection(*(set(part["seed"]) for part in parts))
+            found[scenario.name] = pl.concat(part.filter(pl.col("seed").is_in(seeds)) for part in parts)
+    return found
+
+
+def commands(scenarios: Sequence[Scenario], data: pl.DataFrame, out: Path) -> str:
+    """Return the commands that make the results of some scenarios again, one for each number of seeds."""
+    by_seeds: dict[int, list[str]] = {}
+    for name, n_seeds in data.select("scenario", "n_seeds").unique(maintain_order=True).iter_rows():
+        by_seeds.setdefault(n_seeds, []).append(name)
+    further = {
+        name: policy
+        for some in scenarios
+        for study in some.newcomers
+        for name, policy in name_policies(study.policies).items()
+    }
+    typed = [name for name, policy in further.items() if policy == name]
+    told = [word for name in typed for word in ("--policy", name)]
+    everything = by_seeds.keys() == {next(iter(by_seeds))} and len(scenarios) == len(SCENARIOS)
+    lines = [
+        shlex.join(
+            [
+                "posse",
+                "compare",
+                *([] if everything else names),
+                *told,
+                "--seeds",
+                str(n_seeds),
+                "--out",
+                str(out),
+            ]
+        )
+        for n_seeds, names in by_seeds.items()
+    ]
+    others = [name for name in further if name not in typed]
+    return "\n".join([*lines, *(f"# in a program, which adds the policy {name}" for name in others)])
+
+
+def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return what is compared in each scenario, under each other.
+
+    The columns are `kind`, `group`, `scenario` and `title`, those of `relative_regrets`, and beside them
+    those of `worst_off_regrets`.
+
+    Parameters
+    ----------
+    scenarios : iterable of Scenario
+    tables : mapping
+        The long table of each scenario, under its name: as `Experiment` has it, of which the rows of the last
+        round are enough.
     """
     return pl.concat(
-        _batch(tables[scenario.experiment.name], scenario).select(
+        _batch(tables[scenario.name], scenario).select(
+            pl.lit(scenario.kind).alias("kind"),
             pl.lit(scenario.group).alias("group"),
             pl.lit(scenario.name).alias("scenario"),
             pl.lit(scenario.title).alias("title"),
@@ -190,10 +215,12 @@ def _batch(table: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
 
 
 def relative_regrets(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the final regret of each policy, and its ratio to the best independent policy and oracle.
+    """Return the final regret of each policy, and its ratios to the best policies.
 
-    The best one is that of the least mean regret. A ratio is taken within each seed, where both met the
-    same problem: it is the geometric mean over seeds, with Student's t interval of the logarithms.
+    The best one is that of the least mean regret: of those that learn each task alone, of oracles, and of all
+    that are no oracles. To the first two a ratio is taken within each seed, where both met the same problem:
+    it is the geometric mean over seeds, with Student's t interval of the logarithms. To the best of all it is
+    that of the mean regrets, and so at least 1 but for oracles; see `ratio_of_means`.
 
     Parameters
     ----------
@@ -205,12 +232,16 @@ def relative_regrets(table: pl.DataFrame) -> pl.DataFrame:
     DataFrame
         A row per policy, in the order of the table: `policy`, `n_seeds`, `regret_per_task`, `ci_low` and
         `ci_high`; then, for `independent` and `oracle`, the name of the `best_...` one and the ratio
-        `to_...` with `to_..._low` and `to_..._high`. Null are references that were not played, ratios
-        where a regret is not above 0, and the ends of intervals from one seed.
+        `to_...` with `to_..._low` and `to_..._high`; the same for `best`, named in `best_of_all`; and the
+        mean `seconds` of a run. Null are references that were not played, ratios where a regret is not above
+        0, and the ends of intervals from one seed.
     """
-    regrets = final_rounds(table).pivot("policy", index="seed", values="regret_per_task").drop("seed")
+    final = final_rounds(table)
+    regrets = final.pivot("policy", index="seed", values="regret_per_task").drop("seed")
     samples = {policy: regrets[policy].to_numpy() for policy in regrets.columns}
-    best = {kind: _best(samples, family) for kind, family in REFERENCES.items()}
+    best = {kind: _best(samples, {family}) for kind, family in REFERENCES.items()}
+    best_of_all = _best(samples, {family_of(name) for name in samples} - {ORACLES})
+    seconds = dict(final.group_by("policy").agg(pl.col("seconds").mean()).iter_rows())
     rows = []
     for policy, sample in samples.items():
         mean, low, high = mean_and_ends(sample)
@@ -219,8 +250,11 @@ def relative_regrets(table: pl.DataFrame) -> pl.DataFrame:
         for kind, name in best.items():
             ratio, low, high = (None, None, None) if name is None else paired_ratio(sample, samples[name])
             row |= {f"best_{kind}": name, f"to_{kind}": ratio, f"to_{kind}_low": low, f"to_{kind}_high": high}
-        rows.append(row)
-    words = ("policy", "best_independent", "best_oracle")
+        known = best_of_all is not None
+        ratio, low, high = ratio_of_means(sample, samples[best_of_all]) if known else (None, None, None)  # type: ignore[index]
+        row |= {"best_of_all": best_of_all, "to_best": ratio, "to_best_low": low, "to_best_high": high}
+        rows.append(row | {"seconds": seconds[policy]})
+    words = ("policy", "best_independent", "best_oracle", "best_of_all")
     kinds = {"n_seeds": pl.Int64, **dict.fromkeys(words, pl.String)}
     return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows[0]})
 
@@ -239,35 +273,6 @@ def headlines(scenario: Scenario, data: pl.DataFrame) -> dict[str, dict[str, Any
     return {heading: rows.get(policy) for heading, policy in chosen.items()}
 
 
-def lane_rows(data: pl.DataFrame) -> list[LaneRow]:
-    """Return what `compare_scenarios` found as rows of a picture, policies in order of their families."""
-    order = sorted(in_order(data["policy"]), key=lambda name: FAMILIES.index(family_of(name)))
-    return [
-        LaneRow(
-            group=group,
-            name=scenario,
-            title=title,
-            lanes=tuple(
-                _lane(row) for row in sorted(some.to_dicts(), key=lambda row: order.index(row["policy"]))
-            ),
-        )
-        for (group, scenario, title), some in data.group_by(
-            ["group", "scenario", "title"], maintain_order=True
-        )
-    ]
-
-
-def _lane(row: Mapping[str, Any]) -> Lane:
-    return Lane(
-        label=label_of(row["policy"]),
-        family=family_of(row["policy"]),
-        style=style_of(row["policy"]),
-        middle=row["to_independent"],
-        low=row["to_independent_low"],
-        high=row["to_independent_high"],
-    )
-
-
-def _best(samples: Mapping[str, Array], family: str) -> str | None:
-    members = [name for name in samples if family_of(name) == family]
+def _best(samples: Mapping[str, Array], families: Collection[str]) -> str | None:
+    members = [name for name in samples if family_of(name) in families]
     return min(members, key=lambda name: float(samples[name].mean()), default=None)

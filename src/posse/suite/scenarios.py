@@ -1,95 +1,29 @@
-"""The benchmark suite: named scenarios, each one problem that a good policy must cope with."""
+"""The league's scenarios: each one problem that a good policy must cope with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from posse.lab.entries import SYMBOLS
 from posse.lab.experiment import Experiment
-from posse.lab.registry import name_policies, problem_title
+from posse.suite.contestants import (
+    AND_ORACLES,
+    FORGETFUL,
+    ON_ELLIPSOIDS,
+    ON_LISTS,
+    ON_STREAMS_OF_BALLS,
+)
+from posse.suite.scenario import KINDS, Scenario
 
 HORIZON = 10_000
 # Where tasks are uneven: short enough that what is learned from others still matters.
 UNEVEN_HORIZON = 3000
-SHARED = ("shared-greedy", "shared-thompson", "shared-ucb")
-INDEPENDENT = ("independent-greedy", "independent-thompson", "independent-ucb")
-NO_ORACLE = (*SHARED, "mlingreedy", *INDEPENDENT)
-FINITE = (*NO_ORACLE, "oracle-greedy", "oracle-thompson")
-SPHERE = (
-    "shared-greedy",
-    "shared-thompson",
-    "e2tc",
-    "e2tc(subspace=spectral)",
-    "pege",
-    "independent-greedy",
-    "independent-thompson",
-    "oracle-thompson",
-    "oracle-commit",
-)
-IMAGES = (
-    "shared-greedy",
-    "shared-thompson",
-    "mlingreedy",
-    "independent-greedy",
-    "independent-thompson",
-    "naive",
-)
-# The algorithms of the paper, one for each kind of action set.
-PAPERS = ("mlingreedy", "e2tc")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scenario:
-    """One problem of the suite, and the policies that are compared on it.
-
-    Attributes
-    ----------
-    name : str
-    group : str
-        Where it stands in the picture.
-    title : str
-    reason : str
-        One sentence: what is hard about it, or interesting.
-    experiment : Experiment
-        Of exactly one cell.
-    further : tuple of str
-        The names of policies that were asked for beside those of the scenario.
-    """
-
-    name: str
-    group: str
-    title: str
-    reason: str
-    experiment: Experiment
-    further: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        found = len(self.experiment.cells)
-        if found != 1:
-            raise ValueError(f"`experiment` of Scenario must have exactly one cell. Got {found}.")
-
-    def with_policies(self, policies: Sequence[Any] | Mapping[str, Any]) -> Scenario:
-        """Return the scenario with further policies; those that it has already are not added twice."""
-        if not policies:
-            return self
-        further = name_policies(policies)
-        together = {**name_policies(self.experiment.policies), **further}
-        return replace(self, experiment=replace(self.experiment, policies=together), further=tuple(further))
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What is played, by the symbols of the paper where it has them."""
-        (cell,) = self.experiment.cells
-        parameters = {SYMBOLS.get(name, name): value for name, value in cell.items()}
-        return {"problem": problem_title(self.experiment.problem), **parameters, "N": self.experiment.horizon}
-
-    @property
-    def paper(self) -> str | None:
-        """The algorithm of the paper that is played, if one is."""
-        return next((name for name in PAPERS if name in self.experiment.names), None)
+# d, k and T of the paper's first two figures, beside those of the scenarios of low rank.
+PAPER_CELLS = (*product((20, 30), (2, 3, 5), (20,)), (20, 3, 50), (20, 5, 50), (30, 3, 50))
+# Of each task of a stream, and how many tasks there are.
+STREAM_HORIZON, STREAM_TASKS = 1000, 200
 
 
 def _scenario(
@@ -99,8 +33,9 @@ def _scenario(
     *,
     group: str,
     problem: str,
-    policies: tuple[str, ...] = FINITE,
+    policies: tuple[str, ...] = AND_ORACLES,
     horizon: int = HORIZON,
+    kind: str = KINDS[0],
     **cell: Any,
 ) -> Scenario:
     experiment = Experiment(
@@ -109,8 +44,9 @@ def _scenario(
         cells=(cell,),
         policies=policies,
         horizon=horizon,
+        path="contexts",  # whoever joins, or plays a stream by itself, meets the rounds that all others meet
     )
-    return Scenario(name=name, group=group, title=title, reason=reason, experiment=experiment)
+    return Scenario(name=name, group=group, title=title, reason=reason, experiment=experiment, kind=kind)
 
 
 def _gaussian(name: str, title: str, reason: str, *, group: str, **cell: Any) -> Scenario:
@@ -118,11 +54,11 @@ def _gaussian(name: str, title: str, reason: str, *, group: str, **cell: Any) ->
     return _scenario(name, title, reason, group=group, problem="gaussian", **{**sizes, **cell})
 
 
-def _hard(name: str, title: str, reason: str, *, policies: tuple[str, ...] = FINITE, **cell: Any) -> Scenario:
-    sizes = {"dim": 20, "rank": 2, "n_tasks": 50}
-    return _scenario(
-        name, title, reason, group="contexts and time", problem=name, policies=policies, **sizes, **cell
-    )
+def _hard(
+    name: str, title: str, reason: str, *, policies: tuple[str, ...] = AND_ORACLES, **cell: Any
+) -> Scenario:
+    sizes = {"dim": 20, "rank": 2, "n_tasks": 50, **cell}
+    return _scenario(name, title, reason, group="contexts and time", problem=name, policies=policies, **sizes)
 
 
 def _uneven(name: str, title: str, reason: str, *, problem: str = "", **cell: Any) -> Scenario:
@@ -138,17 +74,43 @@ def _uneven(name: str, title: str, reason: str, *, problem: str = "", **cell: An
     )
 
 
-def _sphere(name: str, n_tasks: int, reason: str) -> Scenario:
+def _sphere(name: str, n_tasks: int, reason: str, *, title: str = "", **cell: Any) -> Scenario:
     return _scenario(
         name,
-        f"{n_tasks} tasks on the sphere",
+        title or f"{n_tasks} tasks on the sphere",
         reason,
         group="infinite actions",
         problem="ellipsoid",
-        policies=SPHERE,
-        dim=10,
-        rank=2,
+        policies=ON_ELLIPSOIDS,
+        kind=KINDS[1],
+        **{"dim": 10, "rank": 2, "n_tasks": n_tasks, **cell},
+    )
+
+
+def _paper(dim: int, rank: int, n_tasks: int) -> Scenario:
+    return _gaussian(
+        f"paper-{dim}-{rank}-{n_tasks}",
+        f"d = {dim}, k = {rank}, T = {n_tasks}",
+        "A cell of the paper's first two figures.",
+        group="the paper's cells",
+        dim=dim,
+        rank=rank,
         n_tasks=n_tasks,
+    )
+
+
+def _stream(name: str, title: str, reason: str, *, policies: tuple[str, ...], **cell: Any) -> Scenario:
+    sizes = {"dim": 10, "rank": 3, "n_tasks": STREAM_TASKS}
+    return _scenario(
+        name,
+        title,
+        reason,
+        group="streams of tasks",
+        problem="stream",
+        policies=policies,
+        horizon=STREAM_HORIZON,
+        kind=KINDS[0] if "offer" in cell else KINDS[2],
+        **{**sizes, **cell},
     )
 
 
@@ -184,6 +146,7 @@ _ALL = (
         rank=5,
         n_tasks=100,
     ),
+    *(_paper(*cell) for cell in PAPER_CELLS),
     _gaussian(
         "unrelated-few",
         "10 unrelated tasks",
@@ -234,11 +197,7 @@ _ALL = (
         "a representation that turns",
         "The representation turns by 0.1 radians every 1000 rounds, so that old rounds mislead; there is no "
         "oracle.",
-        policies=(
-            *NO_ORACLE,
-            "shared-greedy(schedule=100, memory=0.9995)",
-            "independent-greedy(schedule=100, memory=0.9995)",
-        ),
+        policies=(*ON_LISTS, *FORGETFUL),
         n_arms=5,
         turn=0.1,
     ),
@@ -348,13 +307,70 @@ _ALL = (
         "sphere", 50, "Every direction must be explored on purpose, at a price that fifty tasks can share."
     ),
     _sphere("sphere-many", 200, "So many tasks that the representation costs each of them almost nothing."),
+    _sphere(
+        "sphere-wide",
+        50,
+        "A representation of five dimensions in twenty takes four times as long to explore.",
+        title="50 tasks, d = 20, k = 5",
+        dim=20,
+        rank=5,
+    ),
+    _sphere(
+        "ellipsoid",
+        50,
+        "Some directions pay ten times as much as others, and the best action is not along the parameter.",
+        title="50 tasks on ellipsoids",
+        condition=10.0,
+    ),
+    _stream(
+        "stream-diverse",
+        "one by one, diverse",
+        "Tasks on the unit ball come one after the other, and soon show all of the representation.",
+        policies=ON_STREAMS_OF_BALLS,
+    ),
+    _stream(
+        "stream-late",
+        "one by one, columns late",
+        "Each direction of the representation appears after a twelfth of all tasks, when exploring was over.",
+        policies=ON_STREAMS_OF_BALLS,
+        order="late",
+    ),
+    _stream(
+        "stream-adversary",
+        "one by one, an adversary",
+        "Tasks whose number is a square show one direction, all others what is revealed late.",
+        policies=ON_STREAMS_OF_BALLS,
+        order="adversary",
+    ),
+    _stream(
+        "stream-unrelated",
+        "one by one, unrelated",
+        "What finished tasks have shown is of no use to the next; the rank 3 is told all the same.",
+        policies=ON_STREAMS_OF_BALLS,
+        order="unrelated",
+    ),
+    _stream(
+        "stream-batches",
+        "batches of ten, diverse",
+        "Ten tasks at a time on the unit ball, all of which end before the next ten start.",
+        policies=ON_STREAMS_OF_BALLS,
+        batch=10,
+    ),
+    _stream(
+        "stream-lists",
+        "batches of ten, lists of arms",
+        "Ten tasks at a time choose among arms, and end: does the next batch start better?",
+        policies=AND_ORACLES,
+        batch=10,
+        offer="arms",
+    ),
     _scenario(
         "digits",
         "pairs of digits",
         "Images: no linear predictor is exact, and no true representation is there to be told.",
         group="images",
         problem="digits",
-        policies=IMAGES,
+        policies=ON_LISTS,
         n_classes=5,
         scaling="norm",
     ),

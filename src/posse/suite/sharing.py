@@ -213,6 +213,29 @@ def paired_ratio(sample: Array, reference: Array) -> tuple[float | None, float |
     return math.exp(mean), None if low is None else math.exp(low), None if high is None else math.exp(high)
 
 
+def ratio_of_means(sample: Array, reference: Array) -> tuple[float | None, float | None, float | None]:
+    """Return mean(sample) / mean(reference) of paired values, (n,) each, and the ends of its interval.
+
+    By the delta method: the logarithm of the ratio varies as the mean of the paired differences of the
+    values, each divided by its own mean. Ends are None for one seed; all is None where a mean is not above 0.
+
+    Examples
+    --------
+    >>> ratio_of_means(np.array([1.0, 5.0]), np.array([0.5, 2.5]))
+    (2.0, 2.0, 2.0)
+    """
+    means = float(sample.mean()), float(reference.mean())
+    if min(means) <= 0:
+        return NOTHING
+    ratio = means[0] / means[1]
+    _, low, high = mean_and_ends(sample / means[0] - reference / means[1])
+    return (
+        ratio,
+        None if low is None else ratio * math.exp(low),
+        None if high is None else ratio * math.exp(high),
+    )
+
+
 NOTHING = (None, None, None)
 
 

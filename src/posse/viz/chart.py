@@ -182,43 +182,47 @@ def _log_room(curves: Sequence[Series]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lane:
-    """One ratio and its interval.
+class HeatMap:
+    """Ratios of many policies in many problems: a row for each problem, a column for each policy.
 
     Attributes
     ----------
-    label : str
-        Who has it.
-    family : str
-        The column of the legend that it stands in.
-    style : Style
-    middle, low, high : float, optional
-        The ratio, and the ends of its interval; None where there is none.
+    title : str
+    rows : tuple of pairs of str
+        Group and name; rows of one group stand together, under its name.
+    columns : tuple of pairs of str
+        Group and name, as for rows.
+    values : tuple of tuples of float or None
+        Row by row; None where there is none.
     """
 
-    label: str
-    family: str
-    style: Style
-    middle: float | None
-    low: float | None = None
-    high: float | None = None
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+    values: tuple[tuple[float | None, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaneRow:
-    """The lanes of one scenario, from top to bottom, and where it stands.
+class Ranking:
+    """Mean ranks on a line, and who is not told apart.
 
     Attributes
     ----------
-    group, name, title : str
-        Rows of one group stand together, under its name.
-    lanes : tuple of Lane
+    title : str
+    names : tuple of str
+        The least rank first.
+    ranks : tuple of float
+    groups : tuple of pairs of int
+        First and last place of neighbours no two of whom are told apart.
+    critical : float, optional
+        A difference of ranks to be drawn as a ruler.
     """
 
-    group: str
-    name: str
     title: str
-    lanes: tuple[Lane, ...]
+    names: tuple[str, ...]
+    ranks: tuple[float, ...]
+    groups: tuple[tuple[int, int], ...]
+    critical: float | None
 
 
 # The end of an interval that is this factor below the lowest point of all is not worth an axis that shows it.

@@ -8,7 +8,7 @@ the page "The learned prior". With K = Q D/(s + aqD) Q' and p = Q Q'b/(s + aqD) 
     w | F          N(M^-1 F'p, M^-1),  M = I/q + F'K F
     F | w          of the precision  sum K kron ww' + I kron diag(1/l),  and the linear term  sum p w'
     l_j | F        half-Cauchy for its root: a column that the data do not ask for vanishes
-    a | F, w       one of a few around the last, with what lies outside of F integrated out
+    a | F, w       one of a few around the last, or 0, with what lies outside of F integrated out
     q, nu          1/q ~ Gamma(nu/2, nu/2), given w and what lies outside of F;  nu is one of a list
     s              inverse chi-square, given what is left of the task's rewards, and the others' noise
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import gammaln
+from scipy.special import gammaln, logit
 
 from posse.estimators.factor_prior.learning import Learned
 from posse.estimators.factor_prior.search import LARGEST_LOG_SCALE
@@ -36,8 +36,10 @@ MOST_WORK, FEWEST = 4e8, 24
 # Turns before the first that counts, as a share of those that do.
 WARMING = 0.25
 # So many variances outside of F are drawn from at once, around the last one, this far apart on average on a
-# logarithmic scale.
-N_OUTSIDE, OUTSIDE_STEP = 8, 0.5
+# logarithmic scale. The first are around the likeliest one, or this share of the strength of F if it is less.
+N_OUTSIDE, OUTSIDE_STEP, LEAST_TRIED = 8, 0.5, 0.01
+# Where there are shared directions, nothing lies outside of F with this probability before the data.
+NOTHING_OUTSIDE = 0.25
 # Where the likeliest prior has no direction, so many are averaged over. Where it has some there is one more,
 # which is expected to have this share of the strength of these.
 MORE_THAN_NONE, FURTHER = 2, 0.01
@@ -162,6 +164,8 @@ class _Sampler:
         self.strengths, self.rates = self.expected.copy(), self.expected.copy()
         self.hard, self.heavy = np.isinf(model.log_ratio), model.heavy
         self.outside = noise * float(np.exp(model.log_ratio))
+        self.tried = max(self.outside, LEAST_TRIED * self.strength)
+        self.nothing = float(logit(NOTHING_OUTSIDE if model.rank else 0.0))
         self.degrees = model.degrees
         self.scales, self.noises = np.exp(model.log_scales[order]), noise * noises
         self.total = np.zeros((self.n_tasks, self.dim))
@@ -255,19 +259,22 @@ class _Sampler:
         """Draw a, with what tasks have outside of F integrated out: from a few around the one that it has.
 
         Which of these it has is drawn first, so that every one of them would lead to the others alike. Before
-        the data log a has the density r^(1/4) / (1 + r)^(3/4), r its ratio to the expected strength of F.
+        the data log a has the density r^(1/4) / (1 + r)^(3/4), r its ratio to the expected strength of F; or
+        a = 0, and what was tried last moves on as if there were no data.
         """
         some = slice(None) if self.everybody else self.members
         noises, values = self.noises[some, None], self.values[some]
         gains = (self.scales[some, None] * values / noises).ravel()
         powers = (self.scales[some, None] * residual[some] ** 2 / noises**2).ravel()
         steps = np.arange(N_OUTSIDE) - self.rng.integers(N_OUTSIDE) + 0.0
-        tried = self.outside * np.exp(OUTSIDE_STEP * steps * (0.5 + self.rng.random()))
+        tried = self.tried * np.exp(OUTSIDE_STEP * steps * (0.5 + self.rng.random()))
         grown = 1.0 + np.outer(tried, gains)
         likely = 0.5 * (np.sum(tried[:, None] * powers / grown, axis=1) - np.sum(np.log(grown), axis=1))
         ratios = tried / self.strength
-        likely += 0.25 * np.log(ratios) - 0.75 * np.log1p(ratios)
-        self.outside = float(tried[self._draw_place(likely)])
+        before = 0.25 * np.log(ratios) - 0.75 * np.log1p(ratios)
+        place = self._draw_place(np.append(before + likely, before + self.nothing))
+        self.tried = float(tried[place % N_OUTSIDE])
+        self.outside = self.tried if place < N_OUTSIDE else 0.0
 
     def _draw_place(self, log_chances: Array) -> int:
         chances = np.cumsum(np.exp(log_chances - log_chances.max()))
@@ -275,9 +282,9 @@ class _Sampler:
 
     def _draw_scales(self, own: Array) -> None:
         lengths = np.vecdot(self.weights, self.weights)
-        if not self.hard:
+        if self.outside > 0.0:
             lengths = lengths + np.vecdot(own, own) / self.outside
-        free = self.degrees + self.rank + (0 if self.hard else own.shape[1])
+        free = self.degrees + self.rank + (own.shape[1] if self.outside > 0.0 else 0)
         scales = (self.degrees + lengths) / self.rng.chisquare(free, self.n_tasks)
         limit = np.exp(LARGEST_LOG_SCALE)
         self.scales = np.clip(scales, 1.0 / limit, limit)

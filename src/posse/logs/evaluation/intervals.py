@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
-from scipy.stats import norm
 
 from posse.logs.evaluation.groups import Groups, ratio
 from posse.numerics.checks import Array, BoolArray
@@ -49,7 +48,11 @@ class Interval:
 
 
 def asymptotic(terms: Array, groups: Groups, level: float) -> Interval:
-    """Return normal intervals of the mean of terms (n,) in each group.
+    """Return intervals of the mean of terms (n,) in each group by the quantiles of Student's t.
+
+    Rare heavy weights make variances uncertain, which is what degrees of freedom are for: there are
+    2 n / (k - 1) of them, with k the kurtosis of terms, since a variance of that many is as uncertain as this
+    one (Satterthwaite 1946); and n - 1 at most. With k = 3 these are the usual ones.
 
     Examples
     --------
@@ -57,24 +60,41 @@ def asymptotic(terms: Array, groups: Groups, level: float) -> Interval:
     >>> found.value, found.low.round(2), found.high.round(2)
     (array([2.]), array([0.7]), array([3.3]))
     """
-    middle = groups.means(terms)
-    reach = stdtrit(np.maximum(groups.counts - 1.0, 1.0), 0.5 + level / 2) * np.sqrt(
-        ratio(groups.variances(terms), groups.counts)
-    )
+    middle, counts = groups.means(terms), groups.counts
+    squares = groups.deviations(terms) ** 2
+    kurtosis = ratio(counts * groups.sums(squares**2), groups.sums(squares) ** 2)
+    freedom = np.maximum(degrees(counts, np.nan_to_num(kurtosis)), 1.0)
+    reach = stdtrit(freedom, 0.5 + level / 2) * np.sqrt(ratio(groups.variances(terms), counts))
     return Interval(middle, middle - reach, middle + reach)
 
 
+def degrees(counts: Array, kurtosis: Array) -> Array:
+    """Return how many degrees of freedom variances of terms of some kurtosis have, n - 1 at most.
+
+    Examples
+    --------
+    >>> degrees(np.array([100.0, 100.0]), np.array([3.0, 21.0]))
+    array([99., 10.])
+    """
+    free = np.divide(2.0 * counts, kurtosis - 1.0, out=np.full_like(counts, np.inf), where=kurtosis > 1.0)
+    return np.minimum(free, counts - 1.0)
+
+
 def pooled(terms: Array, tasks: Groups, level: float) -> Interval:
-    """Return the normal interval of the mean of terms (n,) of all tasks, for these tasks and their shares.
+    """Return the interval of the mean of terms (n,) of all tasks, for these tasks and their shares.
 
     How far tasks differ does not count, as it is the same tasks that the answer is about: the variance is
-    that within tasks. That of tasks with one row is taken from the others.
+    that within tasks. That of tasks with one row is taken from the others. Degrees of freedom are as many as
+    the kurtosis of terms leaves, as for `asymptotic`.
     """
     counts, variances = tasks.counts, tasks.variances(terms)
     known = counts > 1
     usual = float(np.sum((counts[known] - 1) * variances[known]) / max(1.0, np.sum(counts[known] - 1)))
     total = float(np.sum(counts * np.where(known, variances, usual)))
-    middle, reach = terms.mean(), norm.ppf(0.5 + level / 2) * np.sqrt(total) / len(terms)
+    squares = tasks.deviations(terms) ** 2
+    kurtosis = ratio(np.array([len(terms) * np.sum(squares**2)]), np.array([np.sum(squares) ** 2]))
+    (freedom,) = degrees(np.array([float(len(terms))]), np.nan_to_num(kurtosis))
+    middle, reach = terms.mean(), stdtrit(max(freedom, 1.0), 0.5 + level / 2) * np.sqrt(total) / len(terms)
     return Interval(np.array([middle]), np.array([middle - reach]), np.array([middle + reach]))
 
 

@@ -1,0 +1,121 @@
+"""The pages on the service: their calls and their code, against a service that runs."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from posse.serve.spaces import read_spaces
+from serve_world import run, served
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "howto" / "serve.md").read_text(encoding="utf-8")
+OPERATE = (ROOT / "docs" / "howto" / "operate.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    (tmp_path / "spaces.toml").write_text(block(PAGE, "toml"))
+    with served(tmp_path / "s.db", "--config", tmp_path / "spaces.toml") as one:
+        yield one.port
+
+
+def block(page: str, kind: str) -> str:
+    return next(match[2] for match in BLOCK.finditer(page) if match[1] == kind)
+
+
+def test_calls_and_code_of_the_page_do_what_it_says(
+    port: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl on this machine")
+    calls, scripts, answer, namespace = 0, 0, None, dict[str, Any]()
+    for kind, text in BLOCK.findall(PAGE):
+        here = text.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+        if kind == "bash" and text.startswith("curl"):
+            done = subprocess.run(
+                ["bash", "-c", here.replace("curl", "curl -s")], capture_output=True, check=True
+            )
+            answer, calls = json.loads(done.stdout), calls + 1
+        elif kind == "json":
+            said = json.loads(text)
+            assert answer is not None
+            if "arm" in said:  # it is drawn
+                assert said.pop("arm") in said["propensities"]
+                arm = answer.pop("arm")
+                assert (
+                    said.pop("propensity") in said["propensities"].values(),
+                    arm in said["propensities"],
+                ) == (True, True)
+                assert answer.pop("propensity") == answer["propensities"][arm]
+            assert answer == said
+        elif kind == "py":
+            scripts += 1
+            exec(compile(here, "serve.md", "exec"), namespace)
+        elif kind == "text":
+            assert capsys.readouterr().out == text
+    assert (calls, scripts) == (5, 2)
+
+
+def test_tokens_files_and_calls_are_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tokens = re.findall(r"^posse (serve token[^#\n]*)", PAGE, re.MULTILINE)
+    assert len(tokens) == 5
+    for line in tokens:
+        code, _, errors = run(*line.split())
+        assert code == 0, errors
+    assert run("serve", "token")[1] == "me: admin\nshop: ask, tell\n"
+    assert block(PAGE, "nginx") == (ROOT / "deploy" / "nginx.conf").read_text()
+    (tmp_path / "spaces.toml").write_text(block(PAGE, "toml"))
+    names = [space.name for space, _ in read_spaces(tmp_path / "spaces.toml")]
+    assert names == list(tomllib.loads(block(PAGE, "toml"))["spaces"])
+
+
+def test_the_table_of_calls_has_all_of_them_with_their_roles(port: int) -> None:
+    import httpx
+
+    described = httpx.get(f"http://127.0.0.1:{port}/openapi.json").json()["paths"]
+    table = PAGE.partition("## All calls")[2].partition("## Who")[0]
+    for path, operations in described.items():
+        row = next(
+            line
+            for line in table.splitlines()
+            if f"{path}`" in line or f"{path}`" in line.replace("`,", "` ")
+        )
+        for method, operation in operations.items():
+            assert method.upper() in row
+            role = re.search(r"role '(\w+)'", operation.get("description", ""))
+            assert role is None or role[1] in row.split("|")[2]
+
+
+def test_a_copy_of_a_service_that_runs_is_one_moment_of_it(tmp_path: Path) -> None:
+    namespace: dict[str, Any] = {}
+    exec(compile(block(OPERATE, "py"), "operate.md", "exec"), namespace)
+    store, copies = tmp_path / "live" / "s.db", tmp_path / "copies"
+    store.parent.mkdir()
+    with served(store) as server:
+        client = server.client()
+        ids = [
+            client.post("/v1/ask", task=f"t{n % 3}", arms={"a": [1.0], "b": [2.0]})["id"] for n in range(20)
+        ]
+        for id in ids[:10]:
+            client.post("/v1/tell", id=id, reward=1.0)
+        namespace["back_up"](store, copies)
+        client.post("/v1/tell", id=ids[11], reward=1.0)
+        client.close()
+    with served(copies / "s.db") as server:
+        client = server.client()
+        status = client.get("/v1/status")
+        assert (status["decisions"], status["rewards"], status["pending"]) == (20, 10, 10)
+        client.post("/v1/tell", id=ids[11], reward=1.0)  # told again, as it was not in the copy
+        assert client.get("/v1/status")["rewards"] == 11
+        client.close()
