@@ -16,7 +16,7 @@ from posse.live.status import LEAST_CHANCE
 
 HORIZON, DELAY = 300, 100
 PROBLEMS = {"d = 20, k = 2, T = 20": (20, 2, 20), "d = 10, k = 3, T = 50": (10, 3, 50)}
-POLICIES: Mapping[str, Policy] = {"Shared(scale=1)": Shared(scale=1.0), "SharedThompson()": SharedThompson()}
+POLICIES: Mapping[str, Policy] = {"Shared()": Shared(), "SharedThompson()": SharedThompson()}
 
 
 def play(problem: Any, policy: Policy, delay: int, seed: int) -> float:

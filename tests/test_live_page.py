@@ -26,11 +26,11 @@ def test_the_tables_of_policies_are_what_the_proofs_found(proof: str) -> None:
     found = result(proof)
     assert f"{found['scenarios']} scenarios, {found['rounds']} rounds" in " ".join(PAGE.split())
     for name, one in found["policies"].items():
-        ratio = f"{one['ratio to Shared()']:.2f} ± {one['+-']:.2f}"
+        ratio = f"{one['ratio to Shared(scale=2)']:.2f} ± {one['+-']:.2f}"
         worst = "{:.2f}, {}".format(*one["worst ratio"])
         excess = f"{one['excess variance']:,.1f}" if one["floor"] else "unbounded"
         cells = [one["floor"], f"{one['loss, random = 1']:.3f}", ratio, worst, excess]
-        if name == "Shared()":
+        if name == "Shared(scale=2)":
             cells[2:4] = ["1", ""]
         row = " | ".join([f"| `{name.removesuffix(', no floor')}`", *map(str, cells)])
         assert row.replace("|  |", "| |") in PAGE, row

@@ -51,7 +51,7 @@ class Agent(Controls):
     Parameters
     ----------
     policy : Policy, optional
-        Any that a `Learner` takes; `Shared(scale=1.0)` by default.
+        Any that a `Learner` takes; `Shared()` by default.
     model : Model, optional
         Fitted to a log: what to begin with. It brings its encoder.
     seed : int, optional

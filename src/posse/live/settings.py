@@ -22,7 +22,7 @@ LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward", "con
 class Settings:
     """How an agent decides, learns and guards itself; `Agent` says what each setting means."""
 
-    policy: Policy = field(default_factory=lambda: Shared(scale=1.0))
+    policy: Policy = field(default_factory=Shared)
     encoder: Encoder | None = None
     rewards: str = "first"
     reward_wait: float | None = None
