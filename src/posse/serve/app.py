@@ -270,7 +270,7 @@ def make_app(
     meter = Meter()
     endpoints = endpoints_of(Handlers(service, meter, history or History()))
     for endpoint in endpoints:
-        endpoint.threaded = threaded
+        endpoint.threaded = threaded and endpoint.path != "/healthz"  # which waits for nothing
     roles = {(one.method, one.path): one.role for one in endpoints}
     described = wire.encode(describe(endpoints))
 
