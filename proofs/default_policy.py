@@ -27,7 +27,7 @@ CANDIDATES: Mapping[str, tuple[Policy, float]] = {
     "IndependentThompson()": (IndependentThompson(), 0.01),
 }
 # Those that lost least of all, and about as much as each other.
-CONTENDERS = ("Shared()", "Shared(scale=1)", "SharedGreedy()")
+CONTENDERS = ("Shared()", "Shared(scale=2)", "SharedGreedy()")
 
 
 def problem_of(name: str, seed: int) -> Problem:

@@ -90,7 +90,7 @@ def _uneven(summary: str, **defaults: Any) -> NamedProblem:
 
 
 def _suited_to_stream(cell: Mapping[str, Any]) -> tuple[str, ...]:
-    return ("any", "finite") if cell["offered"] == "arms" else ("any", "streams", "ellipsoids")
+    return ("any", "finite") if cell["offer"] == "arms" else ("any", "streams", "ellipsoids")
 
 
 def _images_problem(name: str) -> NamedProblem:

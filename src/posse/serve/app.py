@@ -85,8 +85,6 @@ class Endpoint:
         except msgspec.ValidationError as error:
             found = with_found(error, body, self.takes)
             raise ValueError(f"the body must be as described: {found}.") from None
-        except RecursionError:
-            raise ValueError("the body must be as described. Got values inside values, too deep.") from None
 
 
 class Handlers:

@@ -109,7 +109,7 @@ def _stream(name: str, title: str, reason: str, *, policies: tuple[str, ...], **
         problem="stream",
         policies=policies,
         horizon=STREAM_HORIZON,
-        kind=KINDS[0] if "offered" in cell else KINDS[2],
+        kind=KINDS[0] if "offer" in cell else KINDS[2],
         **{**sizes, **cell},
     )
 
@@ -362,7 +362,7 @@ _ALL = (
         "Ten tasks at a time choose among arms, and end: does the next batch start better?",
         policies=AND_ORACLES,
         batch=10,
-        offered="arms",
+        offer="arms",
     ),
     _scenario(
         "digits",
