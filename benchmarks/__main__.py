@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import agent, factor_prior, learner, log_sums, low_rank, service, simulation
+from benchmarks import agent, evaluation, factor_prior, learner, log_sums, low_rank, service, simulation
 
 console = Console(width=140)
 app = typer.Typer(help=__doc__, invoke_without_command=True)
@@ -27,6 +27,7 @@ def everything(context: typer.Context) -> None:
         serve()
         memory()
         logs()
+        evaluate()
         low_rank_quality()
 
 
@@ -125,6 +126,14 @@ def logs(
         console.print(table)
     for table in log_sums.large() if large else ():
         console.print(table)
+
+
+@app.command()
+def evaluate(
+    rows: Annotated[int, typer.Option(help="Decisions of the log.")] = evaluation.N_ROWS,
+) -> None:
+    """Time the evaluation of deterministic policies on ten million decisions, and measure memory."""
+    console.print(evaluation.large(rows))
 
 
 app()

@@ -75,9 +75,7 @@ def look(world: World, played: Played, *, forward: bool, parts: int = PARTS) -> 
     reader = DecisionReader(source, columns, encoder, targets=["aim"])
     logged = gather(reader, WINDOWS if forward else parts, 0)
     taught = taught_by(logged.statistics, forward=forward)
-    target = make_target(
-        AIM, AIM, logged.statistics, taught, encoder, tasks=logged.names, forward=forward, seed=0
-    )
+    target = make_target(AIM, AIM, logged.statistics, encoder, tasks=logged.names, forward=forward, seed=0)
     found = score(logged, {AIM: target}, reward_models(taught, encoder))
     one, rewards = found.targets[AIM], logged.rewards[logged.counted]
     weights = one.chances / found.propensities
@@ -109,7 +107,7 @@ def given(world: World, played: Played) -> Case:
     weights = np.take_along_axis(chances, played.arms[:, None], axis=1)[:, 0] / played.propensities
     tasks = Groups(played.tasks, world.shape[0])
     names = [str(task) for task in range(world.shape[0])]
-    nothing = np.zeros(len(weights))
+    nothing = np.zeros(len(names))
     checked = check_support(AIM, weights, nothing, tasks, names, whole=False, certain=False)
     evidence = {}
     for model, rough in ((SHARED, 0.3), (ALONE, 0.6)):

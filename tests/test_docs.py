@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from docs.pages import ROOT, Outcome, PageRun, pages
 
-SLOW = {"docs/howto/command.md", "docs/howto/live.md", "docs/howto/logs.md", "docs/tutorial.md"}
+SLOW = {
+    "docs/explanation/off-policy.md",
+    "docs/howto/evaluate.md",
+    "docs/howto/command.md",
+    "docs/howto/live.md",
+    "docs/howto/logs.md",
+    "docs/tutorial.md",
+}
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_models_and_policies_do_not_know_the_part_that_they_are_asked_about() ->
     for one in (logged, again):
         taught = taught_by(one.statistics, forward=False)
         target = make_target(
-            "x", SharedGreedy(), one.statistics, taught, encoder, tasks=one.names, forward=False, seed=0
+            "x", SharedGreedy(), one.statistics, encoder, tasks=one.names, forward=False, seed=0
         )
         found.append(score(one, {"x": target}, reward_models(taught, encoder)))
     here = logged.parts == 2
@@ -259,7 +259,7 @@ def test_forward_in_time_nobody_knows_the_future() -> None:
         logged = gather(DecisionReader(source, columns, encoder), 5, 0)
         taught = taught_by(logged.statistics, forward=True)
         target = make_target(
-            "x", SharedGreedy(), logged.statistics, taught, encoder, tasks=logged.names, forward=True, seed=0
+            "x", SharedGreedy(), logged.statistics, encoder, tasks=logged.names, forward=True, seed=0
         )
         found.append(score(logged, {"x": target}, reward_models(taught, encoder)))
         logs.append(logged)

@@ -351,7 +351,7 @@ def test_they_can_be_saved_to_files(policy: Policy) -> None:
             r"`n_explore` of SeqRepL must be an integer in \[1, rounds=60\]. Got 61.",
         ),
         (
-            lambda: simulate(stream_of(offered="arms"), BARON(rank=2), horizon=60, seed=0),
+            lambda: simulate(stream_of(offer="arms"), BARON(rank=2), horizon=60, seed=0),
             r"BARON plays ellipsoids, infinite action sets. Got lists of arms.",
         ),
         (

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from docs.pages import ROOT
 from proofs.__main__ import RESULTS
 
-from docs.pages import ROOT
 from posse.live.settings import Settings
 
 PAGE = (ROOT / "docs" / "explanation" / "live-contract.md").read_text(encoding="utf-8")
@@ -27,7 +27,8 @@ def test_the_table_of_policies_is_what_the_proof_found() -> None:
         worst, where = one["worst ratio"]
         ratio = f"{one['ratio to Shared()']:.2f} ± {one['+-']:.2f}" if name != "Shared()" else "1"
         excess = f"{one['excess variance']:,.1f}" if one["floor"] else "unbounded"
-        row = f"| `{name.removesuffix(', no floor')}` | {one['floor']:g} | {one['loss, random = 1']:.3f} | {ratio} |"
+        plain = name.removesuffix(", no floor")
+        row = f"| `{plain}` | {one['floor']:g} | {one['loss, random = 1']:.3f} | {ratio} |"
         row += f" {worst:.2f}, {where} | {excess} |" if name != "Shared()" else f" | {excess} |"
         assert row in PAGE, row
 

@@ -165,8 +165,15 @@ def test_versions_are_listed_promoted_and_rolled_back_to(client: Client) -> None
         ({"task": "a", "arms": ARMS, "space": "nowhere"}, 404, "Got 'nowhere'."),
         ({"task": "a\x00", "arms": ARMS}, 422, "Got 'a\\x00'."),
         ({"task": "a", "arms": ARMS, "id": "x" * 201}, 422, "$.id"),
+        (b'{"task": ' + b"[" * 50_000 + b"]" * 50_000 + b', "arms": {}}', 422, "array` - at `$.task`."),
+        (
+            {"task": "a", "arms": {"red": {"price": [1.0], "new": 0}}},
+            422,
+            "got `array` - at `$.arms[...][...]`. Got [1.0].",
+        ),
+        ({"task": "a", "arms": [[0.0] * 1001]}, 422, "length <= 1000"),
     ],
-    ids=range(15),
+    ids=range(18),
 )
 def test_bad_requests_are_told_what_was_found_and_change_nothing(
     client: Client, body: object, status: int, words: str
@@ -229,6 +236,68 @@ def test_a_space_changes_in_place_or_begins_a_new_version_whose_elders_can_still
     ]:
         reply = client.call("POST", "/v1/spaces", body)
         assert (reply.status, words in reply.detail) == (422, True), reply.detail
+
+
+def test_a_repeated_id_of_a_batch_gets_its_decision_in_an_earlier_version_too(client: Client) -> None:
+    client.post("/v1/spaces", name="again", features=["price", "new"])
+    rows = [{"task": f"t{n}", "arms": ARMS, "id": f"again-{n}"} for n in range(3)]
+    first = client.post("/v1/ask/batch", asks=rows, space="again")["decisions"]
+    client.post("/v1/spaces", name="again", features=["price"])
+    wide = {"red": {"price": 1.0}, "blue": {"price": 2.0}}
+    more = [*rows, {"task": "t9", "arms": wide, "id": "again-9"}]
+    second = client.post("/v1/ask/batch", asks=more, space="again")["decisions"]
+    assert second[:3] == first
+    assert client.get("/v1/status")["spaces"]["again"]["decisions"] == 4
+
+
+def test_a_space_has_no_more_features_than_memory_can_hold(client: Client) -> None:
+    for body in (
+        {"name": "wide", "features": [f"f{n}" for n in range(1001)]},
+        {"name": "wide", "arms": [f"a{n}" for n in range(100)], "context": [f"c{n}" for n in range(10)]},
+    ):
+        reply = client.call("POST", "/v1/spaces", body)
+        assert (reply.status, "at most 1000 features" in reply.detail) == (422, True)
+    names = [f"arm {n}" for n in range(2000)]
+    client.post("/v1/spaces", name="open")
+    reply = client.call("POST", "/v1/ask", {"task": "a", "arms": names, "space": "open"})
+    assert (reply.status, "Got 2001." in reply.detail) == (422, True)
+    assert client.post("/v1/ask", task="a", arms=names[:3], space="open")["arm"] in names[:3]
+
+
+def test_a_space_changes_its_features_while_traffic_runs(server: Served, client: Client) -> None:
+    client.post("/v1/spaces", name="moving", features=["price"])
+    wide, stop = threading.Event(), threading.Event()
+    made: list[list[str]] = [[] for _ in range(3)]
+    statuses: set[int] = set()
+
+    def traffic(own: list[str]) -> None:
+        one = server.client()
+        while not stop.is_set():
+            names = ("price", "size") if wide.is_set() else ("price",)
+            arms = {arm: dict.fromkeys(names, 1.0) for arm in "ab"}
+            reply = one.call("POST", "/v1/ask", {"task": "t", "arms": arms, "space": "moving"})
+            statuses.add(reply.status)
+            if reply.status == 200:
+                own.append(reply.body["id"])
+                one.post("/v1/tell", id=own[-1], reward=1.0)
+        one.close()
+
+    threads = [threading.Thread(target=traffic, args=(own,)) for own in made]
+    for thread in threads:
+        thread.start()
+    while min(map(len, made)) < 20:
+        threading.Event().wait(0.01)
+    assert client.post("/v1/spaces", name="moving", features=["price", "size"])["version"] == 2
+    before = sum(map(len, made))
+    wide.set()
+    while sum(map(len, made)) < before + 60:
+        threading.Event().wait(0.01)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert statuses <= {200, 422}  # those that were under way with the features of before
+    found = client.get("/v1/status")["spaces"]["moving"]
+    assert found["decisions"] == found["rewards"] == sum(map(len, made))
 
 
 def test_spaces_come_from_a_file_and_from_a_model_and_are_there_after_a_restart(tmp_path: Path) -> None:

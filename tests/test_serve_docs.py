@@ -30,7 +30,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def block(page: str, kind: str) -> str:
-    return next(text for found, text in BLOCK.findall(page) if found == kind)
+    return next(match[2] for match in BLOCK.finditer(page) if match[1] == kind)
 
 
 def test_calls_and_code_of_the_page_do_what_it_says(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from proofs import long_stream
 from scipy.special import softmax
 from scipy.stats import chi2
 
@@ -454,6 +455,15 @@ def test_what_is_kept_does_not_grow_with_the_stream() -> None:
     sizes = [memory.finished.statistics.n_tasks for memory in WATCHED if memory.finished.statistics]
     assert sizes == [min(n, 20) for n in range(1, 61)]
     assert WATCHED[-1].finished.n_seen == 60
+
+
+def test_a_long_stream_is_held_in_room_for_a_thousand_tasks() -> None:
+    """`make prove` has 60,000 tasks."""
+    found = long_stream.prove(n_tasks=3000)
+    rows = list(found["after tasks"].values())
+    assert [row["tasks kept"] for row in rows] == [300, 600, 1050, 1050]
+    assert rows[-1]["MB, the most so far"] < rows[-2]["MB, the most so far"] + 20
+    assert found["tasks whose regret is kept"] == 1000
 
 
 def test_lists_of_arms_are_played_by_the_prior_too() -> None:

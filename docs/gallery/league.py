@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -145,9 +144,8 @@ def sharing_page(data: pl.DataFrame) -> str:
     blocks = {"verdict": [verdict_in_words(data)], "numbers": numbers, "promise": [promise(data)]}
     for name, lines in blocks.items():
         block = f"<!-- stored: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
-        text = re.sub(
-            rf"<!-- stored: {name} -->.*?<!-- end -->", lambda _, new=block: new, text, flags=re.DOTALL
-        )
+        before, rest = text.split(f"<!-- stored: {name} -->", 1)
+        text = before + block + rest.split("<!-- end -->", 1)[1]
     return text
 
 

@@ -93,28 +93,17 @@ def command(
     with plain_errors(context), ExitStack() as stack:
         check_choice("the action of posse serve", action, ["run", "token", "copy"])
         if action == "copy":
-            if not to:
-                raise ValueError("`to` must say which store to copy to. Got none.")
-            copied = copy_store(store, to)
-            print(
-                f"{copied.spaces:,} spaces, {copied.decisions:,} decisions and {copied.rewards:,} rewards "
-                f"in {name_of(to)}."
-            )
+            copy(store, to)
             return
         if action == "token":
             keep_tokens(store, name, tuple(role or ()), drop)
             return
         if is_address(store):
-            put = partial(put_spaces, config=config, model=model, demo=False)
+            put = partial(put_spaces, config=config, model=model, demo=demo)
             limits, names = Limits(body=most_bytes, rate=rate), allow_host or []
-            if demo:
-                raise ValueError("`demo` must have a store in SQLite. Got one in PostgreSQL.")
-            serve_many(store, durability, host, port, workers, names, limits, put)
+            serve_many(store, durability, host, port, workers, names, limits, put, demo)
             return
-        if workers > 1:
-            raise ValueError(
-                f"`workers` must be 1 with a store in SQLite, which has one writer. Got {workers}."
-            )
+        check_alone(workers)
         source = context.get_parameter_source("store")
         if demo and source is not None and source.name == "DEFAULT":
             store = f"sqlite:{Path(stack.enter_context(TemporaryDirectory())) / 'demo.db'}"
@@ -144,6 +133,23 @@ def command(
         serve(app, listening, begin, lambda: history.note(service.summary()["spaces"]), STEP)
 
 
+def copy(store: str, to: str) -> None:
+    """Copy a store to a new one, and say how much that was."""
+    if not to:
+        raise ValueError("`to` must say which store to copy to. Got none.")
+    copied = copy_store(store, to)
+    print(
+        f"{copied.spaces:,} spaces, {copied.decisions:,} decisions and {copied.rewards:,} rewards "
+        f"in {name_of(to)}."
+    )
+
+
+def check_alone(workers: int) -> None:
+    """Refuse several processes on SQLite."""
+    if workers > 1:
+        raise ValueError(f"`workers` must be 1 with a store in SQLite, which has one writer. Got {workers}.")
+
+
 def serve_many(
     address: str,
     durability: str,
@@ -153,8 +159,11 @@ def serve_many(
     allow_host: Sequence[str],
     limits: Limits,
     put_all: Callable[[Put], None],
+    demo: bool,
 ) -> None:
     """Serve from PostgreSQL: some processes answer, one learns, and this one brings them back."""
+    if demo:
+        raise ValueError("`demo` must have a store in SQLite. Got one in PostgreSQL.")
     from posse.serve.child import Part
     from posse.serve.database import DatabaseStore
     from posse.serve.family import keep

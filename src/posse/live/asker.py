@@ -124,6 +124,10 @@ class Asker:
             if state is not None:
                 self._adopt(state, self._learner_of(state))
 
+    def _refresh_if_due(self) -> None:
+        if time.monotonic() - self._looked >= self._every:
+            self._refresh()
+
     def refresh(self, db: psycopg.Connection[Any]) -> None:
         """Decide by the last state and the settings that were published; others ask while these are read.
 
@@ -183,8 +187,7 @@ class Asker:
     ) -> Decision:
         """Decide for a task; arguments are those of `Agent.ask`."""
         with self._lock:
-            if time.monotonic() - self._looked >= self._every:
-                self._refresh()
+            self._refresh_if_due()
             known = None if id is None else self._outbox.own(check_text("`id` of ask", id))
             if known is None:
                 made = self._decide(task, arms, context, id, unit, shown)
@@ -199,21 +202,25 @@ class Asker:
         ids: Sequence[str] | None = None,
     ) -> list[Decision]:
         """Decide for many rows in one transaction; arguments are those of `Agent.ask_many`."""
-        n_rows = len(tasks)
+        n_rows, none = len(tasks), [None] * len(tasks)
         check_lengths("ask_many", n_rows, arms=arms, contexts=contexts, ids=ids)
-        if ids is not None and len({check_text("`ids` of ask_many", id) for id in ids}) < n_rows:
+        if len({check_text("`ids` of ask_many", id) for id in ids or ()}) < len(ids or ()):
             raise ValueError("`ids` of ask_many must be different from each other. Got one twice.")
-        none = [None] * n_rows
         rows = list(zip(tasks, arms, contexts or none, ids or none, strict=True))
         with self._lock:
-            if time.monotonic() - self._looked >= self._every:
-                self._refresh()
-            known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
-            made = [
-                self._decide(*row, None, True) for row, one in zip(rows, known, strict=True) if one is None
-            ]
-            sent = iter(self._sent(made))
-            return [(one or next(sent)).decision for one in known]
+            self._refresh_if_due()
+            return self._decide_all(rows)
+
+    def _decide_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Decision]:
+        """Decide for rows (task, arms, context, id), unless this process knows the decision of an id."""
+        known = [None if row[3] is None else self._outbox.own(row[3]) for row in rows]
+        made = [
+            self._decide(task, arms, context, id, None, True)
+            for (task, arms, context, id), one in zip(rows, known, strict=True)
+            if one is None
+        ]
+        sent = iter(self._sent(made))
+        return [(one or next(sent)).decision for one in known]
 
     def _decide(
         self,

@@ -65,9 +65,7 @@ def _copy(old: LastingJournal, new: LastingJournal, name: str) -> None:
         versions |= {event.number for _, event in events if isinstance(event, Began)}
         new.copy(events)
     new.acknowledge()
-    for one, other in zip_longest(old.replay(0), new.replay(0)):
-        if one is None or other is None or row_of(one[1], one[0]) != row_of(other[1], other[0]):
-            raise JournalError(f"{name!r} must have every event of its original. Got {other!r:.200}.")
+    _compare(old, new, name)
     for number in sorted(versions):
         state = old.load_version(number)
         if state is not None:
@@ -75,6 +73,13 @@ def _copy(old: LastingJournal, new: LastingJournal, name: str) -> None:
     saved = old.load_state()
     if saved is not None:
         new.save_state(saved, wait=True)
+
+
+def _compare(old: LastingJournal, new: LastingJournal, name: str) -> None:
+    """Raise if an event of a journal is another one in its copy."""
+    for one, other in zip_longest(old.replay(0), new.replay(0)):
+        if one is None or other is None or row_of(one[1], one[0]) != row_of(other[1], other[0]):
+            raise JournalError(f"{name!r} must have every event of its original. Got {other!r:.200}.")
 
 
 def _made_before(*_: Any) -> Any:

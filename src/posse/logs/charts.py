@@ -58,7 +58,7 @@ def _tasks(diagnosis: Diagnosis) -> Chart:
     rows = sorted(task.rows for task in told)
     panel = Panel(
         x=_rows_axis("rows of the task", rows),
-        y=Axis(label="error saved / noise"),
+        y=_roomy_axis("error saved / noise", [0.0, *(task.saved or 0.0 for task in told)]),
         series=(
             *(_points(label, tasks) for label, tasks in groups.items() if tasks),
             Series(
@@ -101,14 +101,18 @@ def _errors(stem: str, title: str, label: str, points: Sequence[CurvePoint], cap
         )
         for name, which in ((ALONE, "alone"), (TOGETHER, "shared"))
     )
-    heights = [1.0, *alone.y, *shared.y]
-    room = ROOM * (max(heights) - min(heights))
     panel = Panel(
         x=_rows_axis(label, rows),
-        y=Axis(label=ERROR, low=min(heights) - room, high=max(heights) + room),
+        y=_roomy_axis(ERROR, [1.0, *alone.y, *shared.y]),
         series=(shared, alone),
     )
     return Chart(stem=stem, title=title, panels=(panel,), caption=caption)
+
+
+def _roomy_axis(label: str, heights: Sequence[float]) -> Axis:
+    """Return an axis on which all heights lie inside, not on the edge."""
+    room = ROOM * ((max(heights) - min(heights)) or 1.0)
+    return Axis(label=label, low=min(heights) - room, high=max(heights) + room)
 
 
 def _rows_axis(label: str, rows: Sequence[float]) -> Axis:

@@ -8,10 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from posse.core.errors import PosseError
 from posse.core.extras import extra
 from posse.core.model import Model
-from posse.live.database import LOST, STATES, connect
-from posse.live.journal import JournalError
+from posse.live.database import STATES, connect
 from posse.serve.agents import SpaceAgent
 from posse.serve.database import SPACES, DatabaseStore, schema_of
 from posse.serve.remote import Remote
@@ -115,7 +115,7 @@ class Listener:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with suppress(JournalError, *LOST), connect(self._service.store.address) as db:
+            with suppress(PosseError, psycopg.Error), connect(self._service.store.address) as db:
                 for channel in (STATES, SPACES):
                     db.execute(f"LISTEN {channel}")
                 self._listen(db)

@@ -102,7 +102,7 @@ class Learning:
             return DOES[order.kind](self._service, order.data, order.model)
         except JournalError:
             raise
-        except (ValueError, PosseError) as error:
+        except Exception as error:  # whatever a policy may raise: who has asked is told, and others go on
             return error
 
     def _give_accounts(self) -> None:

@@ -120,11 +120,13 @@ def _normalised(weights: Array, values: Array, groups: Groups) -> Array:
     other rows (the jackknife). Without it a row that has most of the weight would seem certain.
     """
     totals = groups.sums(weights)
-    found = groups.spread(ratio(groups.sums(weights * values), totals))
+    ratios = ratio(groups.sums(weights * values), totals)
     share = weights * groups.spread(ratio(np.ones_like(totals), totals))
-    added = groups.spread(groups.counts) * share * (values - found)
-    jackknifed = added / np.where(share < 1.0, 1.0 - share, 1.0)
-    return np.asarray(found + groups.deviations(jackknifed))
+    added = (values - groups.spread(ratios)) * share  # in place from here on: logs may be long
+    np.divide(added, 1.0 - share, out=added, where=share < 1.0)
+    added *= groups.spread(groups.counts)
+    added += groups.spread(ratios - groups.means(added))
+    return np.asarray(added)
 
 
 def clipping(groups: Groups) -> Array:

@@ -199,15 +199,13 @@ class _Maker:
                 "`propensity` must be given where arms have no names, as propensities cannot be estimated "
                 "then. Got None."
             )
-        kept = logged.counted
-        self.rewards = logged.rewards[kept]
-        self.tasks = Groups(logged.tasks.index[kept], logged.tasks.n_groups)
-        order = (
-            np.argsort(logged.times[kept], kind="stable") if logged.times.size else np.zeros(0, dtype=np.intp)
-        )
+        self.rewards = logged.of_counted(logged.rewards)
+        self.tasks = Groups(logged.of_counted(logged.tasks.index), logged.tasks.n_groups)
+        order = np.zeros(0, dtype=np.intp)
+        if logged.times.size:
+            order = np.argsort(logged.of_counted(logged.times), kind="stable")
         self.intervals = Intervals(kind=interval, level=level, tasks=self.tasks, order=order, seed=seed)
-        self.taught = taught_by(logged.statistics, forward=logged.forward)
-        self.models = reward_models(self.taught, encoder)
+        self.models = reward_models(taught_by(logged.statistics, forward=logged.forward), encoder)
         self.rates = play_rates(logged) if self.estimated else None
         self.rows: list[Row] = []
         self.gains: list[Gain] = []
@@ -277,7 +275,6 @@ class _Maker:
             name,
             self.named[name],
             logged.statistics,
-            self.taught,
             logged.reader.encoder,
             tasks=logged.names,
             forward=logged.forward,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
@@ -28,6 +29,8 @@ from posse.logs.sources import Source
 from posse.logs.summarise import CONSTANT_SHARE, prepare
 from posse.logs.tables import LocalTable
 from posse.numerics.checks import Array, BoolArray, IntArray
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,6 +78,10 @@ class Logged:
     def counted(self) -> BoolArray:
         """Which decisions (n,) the answer is about: all, or forward in time those after the first window."""
         return self.parts > 0 if self.forward else np.ones(len(self.parts), dtype=np.bool_)
+
+    def of_counted(self, values: NDArray[Number]) -> NDArray[Number]:
+        """Return those of values (n,) that are of decisions which count; without a copy, if all do."""
+        return values[self.counted] if self.forward else values
 
 
 def encoder_of(
@@ -239,9 +246,9 @@ class _Look:
         parts, n_tasks = self.n_parts, len(names)
         self.sums.grow(n_tasks * parts * self.n_arms)
         cells = self.sums.statistics()
+        self.sums = None
         numbers = np.arange(cells.n_tasks).reshape(n_tasks, parts, self.n_arms)[order]
-        arrays = {name: np.concatenate(values) for name, values in self.kept.items()}
-        self.kept.clear()
+        arrays = {name: np.concatenate(self.kept.pop(name)) for name in list(self.kept)}  # never all twice
         return Logged(
             reader=self.reader,
             names=names,

@@ -24,8 +24,9 @@ class Score:
         The probability with which it plays the arm that was played.
     expected : mapping of str to (n,)
         The reward that each model predicts for it; empty where only the chances of arms played are known.
-    unsupported : (n,)
-        Its probability of arms that the logger never played in the task, or has a propensity of 0 for.
+    unsupported : (T,)
+        By task, the sum of its probabilities of arms that the logger never played there, or has a propensity
+        of 0 for.
     """
 
     chances: Array
@@ -85,14 +86,14 @@ def score(
     """
     counted = logged.counted
     n_rows = int(counted.sum())
-    table = _Tables(n_rows, targets, models)
+    table = _Tables(n_rows, logged.tasks.n_groups, targets, models, rates)
     start = done = 0
     for decisions in logged.reader.read():
         rows = slice(start, start + len(decisions))
         parts, kept = logged.parts[rows].astype(np.intp), counted[rows]
         into = slice(done, done + int(kept.sum()))
         if kept.any():
-            table.add(into, kept, decisions, parts, targets, logged, rates)
+            table.add(into, kept, decisions, parts, targets, logged)
         start, done = rows.stop, into.stop
         if on_rows is not None:
             on_rows(start)
@@ -101,19 +102,27 @@ def score(
             f"a log must not change while it is read. Got {len(counted):,} decisions at first and {start:,} "
             "when it was read again."
         )
-    return table.scores()
+    return table.scores(logged.of_counted(logged.propensities) if rates is None else table.estimated)
 
 
 class _Tables:
     """Room for what is found in all rows."""
 
-    def __init__(self, n_rows: int, targets: Mapping[str, Target], models: Mapping[str, Array]) -> None:
+    def __init__(
+        self,
+        n_rows: int,
+        n_tasks: int,
+        targets: Mapping[str, Target],
+        models: Mapping[str, Array],
+        rates: Array | None,
+    ) -> None:
         self.models = models
-        self.propensities = np.empty(n_rows)
+        self.estimated = np.empty(n_rows if rates is not None else 0)
+        self.rates = rates
         self.predicted = {name: np.empty(n_rows) for name in models}
         self.chances = {name: np.empty(n_rows) for name in targets}
         self.expected = {name: {model: np.empty(n_rows) for model in models} for name in targets}
-        self.unsupported = {name: np.zeros(n_rows) for name in targets}
+        self.unsupported = {name: np.zeros(n_tasks) for name in targets}
         self.partly: set[str] = set()
 
     def add(
@@ -124,11 +133,11 @@ class _Tables:
         parts: IntArray,
         targets: Mapping[str, Target],
         logged: Logged,
-        rates: Array | None,
     ) -> None:
         """Ask targets and models about some decisions, and keep the answers about those that count."""
         arms = np.ascontiguousarray(decisions.arms)
-        self.propensities[into] = _propensities(decisions, rates)[kept]
+        if self.rates is not None:
+            self.estimated[into] = _estimated(decisions, self.rates)[kept]
         predictions = {}
         for name, coefficients in self.models.items():
             found = np.empty(arms.shape)
@@ -143,14 +152,17 @@ class _Tables:
                 self.chances[name][into] = chances[kept]
                 continue
             self.chances[name][into] = decisions.at_chosen(chances)[kept]
-            self.unsupported[name][into] = np.where(bare, chances, 0.0).sum(axis=1)[kept]
+            lost = np.where(bare, chances, 0.0).sum(axis=1)[kept]
+            self.unsupported[name] += np.bincount(
+                decisions.tasks[kept], weights=lost, minlength=logged.tasks.n_groups
+            )
             for model, found in predictions.items():
                 self.expected[name][model][into] = np.vecdot(chances, found)[kept]
 
-    def scores(self) -> Scores:
-        """Return all of it."""
+    def scores(self, propensities: Array) -> Scores:
+        """Return all of it, with the propensities (n,) of the decisions that count."""
         return Scores(
-            propensities=self.propensities,
+            propensities=propensities,
             predicted=self.predicted,
             targets={
                 name: Score(
@@ -163,10 +175,8 @@ class _Tables:
         )
 
 
-def _propensities(decisions: Decisions, rates: Array | None) -> Array:
-    """Return the propensities (m,) of the log, or those that follow from how often tasks play arms."""
-    if rates is None:
-        return decisions.propensities
+def _estimated(decisions: Decisions, rates: Array) -> Array:
+    """Return the propensities (m,) that follow from how often tasks play arms (T, A)."""
     some = np.where(decisions.offers, rates[decisions.tasks[:, None], decisions.arms], 0.0)
     return np.asarray(decisions.at_chosen(some) / some.sum(axis=1))
 

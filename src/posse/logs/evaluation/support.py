@@ -85,8 +85,8 @@ def check_support(
     ----------
     policy : str
     weights : (n,)
-    unsupported : (n,)
-        The policy's probability of arms that the logger cannot play.
+    unsupported : (T,)
+        By task, the sum of the policy's probabilities of arms that the logger cannot play.
     tasks : Groups
         Of the n decisions.
     names : sequence of str
@@ -97,7 +97,7 @@ def check_support(
         Whether all propensities of the log are 1: that of a policy which never tries anything else.
     """
     everyone = Groups.one(len(weights))
-    one = _look(weights, unsupported, everyone, 0.0)
+    one = _look(weights, np.array([unsupported.sum()]), everyone, 0.0)
     reasons = _reasons(one, whole=whole, certain=certain)
     pooled = _support(policy, None, one, 0, reasons[0])
     # a task that had none of the heavy weights by chance would seem too sure of its mean
@@ -108,7 +108,10 @@ def check_support(
 
 
 def _look(weights: Array, unsupported: Array, groups: Groups, least: float) -> Mapping[str, Array]:
-    """Return what weights (n,) are like in each group; their variance is taken for `least` at the least."""
+    """Return what weights (n,) are like in each group; their variance is taken for `least` at the least.
+
+    What is unsupported comes as a sum for each group, (G,).
+    """
     largest = np.zeros(groups.n_groups)
     np.maximum.at(largest, groups.index, weights)
     return {
@@ -117,7 +120,7 @@ def _look(weights: Array, unsupported: Array, groups: Groups, least: float) -> M
         "largest": largest,
         "mean": groups.means(weights),
         "error": np.sqrt(np.nan_to_num(ratio(np.fmax(groups.variances(weights), least), groups.counts))),
-        "unsupported": groups.means(unsupported),
+        "unsupported": ratio(unsupported, groups.counts),
     }
 
 

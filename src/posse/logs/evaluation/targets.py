@@ -15,6 +15,7 @@ from posse.core.protocols import DecidesRows, FollowsTheta, keeps_pace
 from posse.core.statistics import GramStatistics
 from posse.logs.contenders import measured_anyway
 from posse.logs.evaluation.decisions import Decisions, predict_arms
+from posse.logs.evaluation.models import taught_by
 from posse.logs.levels import counted_from, usual_level
 from posse.numerics.checks import Array, IntArray, check_choice
 
@@ -219,7 +220,6 @@ def make_target(
     name: str,
     value: Any,
     parts: Sequence[GramStatistics],
-    taught: Sequence[GramStatistics],
     encoder: Encoder,
     *,
     tasks: Sequence[str],
@@ -234,8 +234,7 @@ def make_target(
     value
         A text, a Model or a policy.
     parts : sequence of P GramStatistics
-    taught : sequence of P GramStatistics
-        What the policy is taught by for each part.
+        It is taught by all parts but the one that it is asked about, or, forward in time, by those before.
     encoder : Encoder
     tasks : sequence of str
         The names of the log's tasks, by number.
@@ -261,7 +260,8 @@ def make_target(
         raise ValueError(
             f"a policy that forgets must be evaluated forward in time, by a column `time`. Got {value!r}."
         )
-    return _trained(value, parts if forward else taught, encoder, forward=forward, seed=seed)
+    taught = parts if forward else taught_by(parts, forward=False)
+    return _trained(value, taught, encoder, forward=forward, seed=seed)
 
 
 def _trained(

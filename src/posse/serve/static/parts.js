@@ -96,11 +96,13 @@ export class Curves {
     const series = [{ name: "by the time it came", look: "two", points: mean }];
     if (typeof found?.control_reward === "number") series.push({ name: "control, in all", look: "rest", points: mean.map(([time]) => [time, found.control_reward]) });
     this.reward.draw({ series });
-    const known = points.filter((row) => row.lift !== null);
+    // The first intervals are so wide that no later one could be seen beside them.
+    const lifts = points.filter((row) => row.lift !== null), width = (row) => row.lift_high - row.lift_low;
+    const known = lifts.filter((row) => width(row) <= 8 * width(lifts.at(-1)));
     this.lift.draw({
       zero: true,
       empty: space.control > 0 ? "Both groups need rewards of two units" : "This space has no control group",
-      note: known.length ? "All rewards so far, with a 95 % interval" : "",
+      note: known.length ? `All rewards so far, with a 95 % interval${known.length < lifts.length ? "; the first, much wider ones are left out" : ""}` : "",
       series: [{ name: "difference of means", look: "three", points: known.map((row) => [row.time, row.lift]), band: known.map((row) => [row.time, row.lift_low, row.lift_high]) }],
     });
     this.entropy.draw({ zero: true, top: 1, note: "Entropy of late choices; 100 % is at random", series: [{ name: "entropy", points: points.filter((row) => row.entropy !== null).map((row) => [row.time, row.entropy]) }] });
