@@ -141,7 +141,7 @@ def sharing_page(data: pl.DataFrame) -> str:
         cells = [_cell(row) for row in rows]
         numbers.append(f"| `{name}`, {SCENARIOS[name].title} | " + " | ".join(cells) + " |")
     text = SHARING.read_text(encoding="utf-8")
-    blocks = {"verdict": [verdict_in_words(data)], "numbers": numbers, "promise": [promise(data)]}
+    blocks = {"verdict": [verdict_in_words(data)], "numbers": numbers}
     for name, lines in blocks.items():
         block = f"<!-- stored: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
         before, rest = text.split(f"<!-- stored: {name} -->", 1)

@@ -156,32 +156,24 @@ def commands(scenarios: Sequence[Scenario], data: pl.DataFrame, out: Path) -> st
     by_seeds: dict[int, list[str]] = {}
     for name, n_seeds in data.select("scenario", "n_seeds").unique(maintain_order=True).iter_rows():
         by_seeds.setdefault(n_seeds, []).append(name)
-    further = {
-        name: policy
-        for some in scenarios
-        for study in some.newcomers
-        for name, policy in name_policies(study.policies).items()
-    }
-    typed = [name for name, policy in further.items() if policy == name]
+    typed, others = _newcomers(scenarios)
     told = [word for name in typed for word in ("--policy", name)]
-    everything = by_seeds.keys() == {next(iter(by_seeds))} and len(scenarios) == len(SCENARIOS)
-    lines = [
-        shlex.join(
-            [
-                "posse",
-                "compare",
-                *([] if everything else names),
-                *told,
-                "--seeds",
-                str(n_seeds),
-                "--out",
-                str(out),
-            ]
-        )
-        for n_seeds, names in by_seeds.items()
-    ]
-    others = [name for name in further if name not in typed]
+    lines = []
+    for n_seeds, names in by_seeds.items():
+        named = [] if len(names) == len(SCENARIOS) else names
+        words = ["posse", "compare", *named, *told, "--seeds", str(n_seeds), "--out", str(out)]
+        lines.append(shlex.join(words))
     return "\n".join([*lines, *(f"# in a program, which adds the policy {name}" for name in others)])
+
+
+def _newcomers(scenarios: Sequence[Scenario]) -> tuple[list[str], list[str]]:
+    """Return the policies beside those of the scenarios: those that can be typed, and the others."""
+    found: dict[str, Any] = {}
+    for scenario in scenarios:
+        for study in scenario.newcomers:
+            found |= name_policies(study.policies)
+    typed = [name for name, policy in found.items() if policy == name]
+    return typed, [name for name in found if name not in typed]
 
 
 def compare_scenarios(scenarios: Iterable[Scenario], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
