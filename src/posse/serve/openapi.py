@@ -85,7 +85,8 @@ def _operation(one: Described, path: str, by_type: dict[Any, Any]) -> dict[str, 
     if path.startswith(("/v1/decisions", "/v1/tasks", "/v1/versions", "/v1/traffic")):
         found["parameters"].append(_parameter("space", "query"))
     if path == "/v1/tasks":
-        found["parameters"] += [_parameter("find", "query"), _parameter("most", "query")]
+        anything = {"name": "find", "in": "query", "required": False, "schema": {"type": "string"}}
+        found["parameters"] += [anything, _parameter("most", "query")]
     if one.takes is not None:
         found["requestBody"] = {
             "required": True,
