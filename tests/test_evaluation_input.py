@@ -114,6 +114,15 @@ def test_a_log_sorted_by_nothing_has_no_sequence_and_no_windows() -> None:
         run(TABLE, [SharedGreedy(memory=Fading(0.9))])
 
 
+def test_a_log_too_short_for_a_sequence_has_values_without_ends() -> None:
+    found = run(TABLE.slice(0, 60), interval="sequence", time="time")
+    assert found.decisions == 30
+    assert found.pooled("uniform")["dr"].low is None
+    assert found.pooled("uniform")["dr"].value is not None
+    assert found.gains == ()
+    assert '"gains": []' in found.to_json()
+
+
 def test_one_task_alone_is_said_and_has_no_bootstrap() -> None:
     alone = TABLE.filter(pa.compute.equal(TABLE["shop"], "shop 00"))
     found = run(alone, ["arm:red"])

@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,11 +133,12 @@ def proxy(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[Any]:
         command = [str(NGINX), "-p", str(tmp_path), "-e", str(tmp_path / "error.log"), "-c", str(file)]
         subprocess.run([*command, "-t"], check=True, capture_output=True)
         started.append(subprocess.Popen(command))
-        for _ in range(100):
+        for _ in range(400):
             with socket.socket() as one:
                 if one.connect_ex(("127.0.0.1", own)) == 0:
-                    break
-        return own
+                    return own
+            time.sleep(0.05)
+        raise AssertionError((tmp_path / "error.log").read_text())
 
     yield start
     for process in started:

@@ -97,22 +97,22 @@ def test_the_table_of_calls_has_all_of_them_with_their_roles(port: int) -> None:
             assert role is None or role[1] in row.split("|")[2]
 
 
-def test_a_copy_of_a_service_that_runs_is_one_moment_of_it(tmp_path: Path) -> None:
-    namespace: dict[str, Any] = {}
-    exec(compile(block(OPERATE, "py"), "operate.md", "exec"), namespace)
-    store, copies = tmp_path / "live" / "s.db", tmp_path / "copies"
-    store.parent.mkdir()
-    with served(store) as server:
+def test_a_copy_of_a_service_that_runs_is_one_moment_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = block(OPERATE, "bash")
+    with served("posse.db") as server:
         client = server.client()
-        ids = [
-            client.post("/v1/ask", task=f"t{n % 3}", arms={"a": [1.0], "b": [2.0]})["id"] for n in range(20)
-        ]
+        arms = {"a": [1.0], "b": [2.0]}
+        ids = [client.post("/v1/ask", task=f"t{n % 3}", arms=arms)["id"] for n in range(20)]
         for id in ids[:10]:
             client.post("/v1/tell", id=id, reward=1.0)
-        namespace["back_up"](store, copies)
+        code, said, errors = run(*command.split()[1:])
+        assert (code, "20 decisions and 10 rewards" in said) == (0, True), errors
         client.post("/v1/tell", id=ids[11], reward=1.0)
         client.close()
-    with served(copies / "s.db") as server:
+    with served("backup.db") as server:
         client = server.client()
         status = client.get("/v1/status")
         assert (status["decisions"], status["rewards"], status["pending"]) == (20, 10, 10)

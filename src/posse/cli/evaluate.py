@@ -217,7 +217,8 @@ def number(value: float | None) -> str:
 def with_ends(row: Row) -> str:
     """Return a value with the ends of its interval."""
     if row.low is None or row.high is None:
-        return "nothing can be said" if row.value is None else f"{number(row.value)} by the model alone"
+        why = "by the model alone" if row.estimator == "dm" else "without an interval"
+        return "nothing can be said" if row.value is None else f"{number(row.value)} {why}"
     return f"{number(row.value)} [{number(row.low)}, {number(row.high)}]"
 
 

@@ -228,8 +228,9 @@ def gains_of(
     rows = evidence[made.model]
     everyone, tasks = Groups.one(len(rows.rewards)), intervals.tasks
     if checked.pooled.reason is None:
-        beyond = made.terms(rows, everyone, np.inf) - rows.rewards
-        yield _gain(policy, None, intervals.of_all(beyond), 0, intervals.level)
+        whole = intervals.of_all(made.terms(rows, everyone, np.inf) - rows.rewards)
+        if np.isfinite(whole.low[0]):
+            yield _gain(policy, None, whole, 0, intervals.level)
     beyond = made.terms(rows, tasks, np.inf) - rows.rewards
     found = intervals.of_tasks(np.nan_to_num(beyond), doubtful_tasks(checked))
     for place in np.flatnonzero(checked.told).tolist():

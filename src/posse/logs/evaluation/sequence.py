@@ -40,7 +40,7 @@ def sequence(terms: Array, level: float, span: float) -> tuple[Array, Array]:
     best = -float(lambertw(-(alpha**2) * np.exp(-1.0), k=-1).real) - 1.0  # of S n rho^2, where it is tightest
     tight = best / TIGHTEST * count  # S rho^2 n, rho being chosen for the variance so far
     reach = np.sqrt(variance * (tight + 1.0) / (tight * count) * np.log((tight + 1.0) / alpha**2))
-    reach[: min(FIRST, len(reach)) - 1] = np.inf
+    reach[: FIRST - 1] = np.inf
     return middle - reach, middle + reach
 
 
