@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,7 +81,8 @@ class League:
         table.write_parquet(self.results / "league.parquet", compression="zstd", compression_level=19)
         versions = {"posse": made["parameters"]["posse"], **made["versions"]}
         write_json(
-            self.results / "league.json", {"date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": versions}
+            self.results / "league.json",
+            {"commit": _commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": versions},
         )
 
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -121,6 +123,12 @@ class League:
             runs=sum(table.height for table in tables.values()),
         )
         return text + "\n"
+
+
+def _commit() -> str:
+    """Return the commit that is checked out: what a league is played by should be committed."""
+    words = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _best_oracles(data: pl.DataFrame) -> dict[str, Mapping[str, Any]]:
