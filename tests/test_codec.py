@@ -816,7 +816,11 @@ GOLDEN_VALUES: dict[str, Any] = {
         LearningPolicy(estimator=Ridge(), rule=Thompson(scale=2.0), schedule=At((5,)), memory=0.9),
         *(MLinGreedy(3, penalty=0.1), NaiveGreedy(penalty=0.5)),
         *(IndependentGreedy(schedule=Every(3)), IndependentThompson(scale=0.5), IndependentUCB(scale=0.5)),
-        *(SharedGreedy(rank=2, memory=0.99), SharedThompson(scale=0.5), SharedUCB(rank=1, memory="epoch")),
+        *(
+            SharedGreedy(rank=2, memory=0.99),
+            SharedThompson(scale=0.5),
+            SharedUCB(rank=1, memory="epoch", scale=2.0),
+        ),
         IndependentGreedy(memory=Fading(0.9, by="clock"), prompt=True),
     ],
     "statistics": [

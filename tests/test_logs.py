@@ -373,7 +373,7 @@ def test_files_that_are_broken_are_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"foreign.parquet' cannot be read"):
         summary_of(tmp_path / "foreign.parquet")
     (tmp_path / "log.txt").write_text("x")
-    with pytest.raises(ValueError, match=r"must be Parquet .* or CSV files"):
+    with pytest.raises(ValueError, match=r"must be Parquet .*, CSV .* or dsjson files"):
         summary_of(tmp_path / "log.txt")
     with pytest.raises(ValueError, match=r"Did you mean 'half.parquet'"):
         summary_of(tmp_path / "halff.parquet")
