@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from proofs import limits
 from proofs.coverage import cell
 from proofs.promise import log_ratios, summary
 from scipy import stats
 
-from posse import FactorPrior, GramStatistics, MixturePrior, Ridge
+from posse import FactorPrior, GaussianProblem, GramStatistics, IndependentGreedy, MixturePrior, Ridge
 from posse.estimators import FactorEstimate
 from posse.estimators.factor_prior import sampling
 from posse.estimators.factor_prior.learning import Learned, learn_prior
@@ -384,6 +385,13 @@ def test_the_proofs_in_short() -> None:
     # rounds are few and tasks unrelated: shared regrets are those of playing alone, up to 0.1 or so
     assert np.abs(logs[:, :, 1, 0]).max() < 0.4
     assert set(summary(logs)) == {"greedy", "thompson", "ucb"}
+    found = limits.cell(20, 2, 50, seed=0, horizon=500)
+    problem = GaussianProblem.draw(n_tasks=50, dim=20, rank=2, seed=0)
+    # at 500 rounds sharing has two fifths of the regret of playing alone, told the rank or not
+    assert max(found.values()) < 0.5 * limits.regret(problem, IndependentGreedy(), 0, 500)
+    played = limits.sphere(10, seed=0, horizon=100)
+    assert set(played) == {"averaged", "likeliest"}
+    assert played["averaged"] != played["likeliest"]
 
 
 def test_estimates_mix_the_average_over_priors_with_standing_alone() -> None:
