@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from posse.logs.evaluation.targets import make_target
 from posse.logs.sources import open_source
 from posse.numerics.checks import Array, BoolArray, IntArray
 from proofs.decision_logs import LOGGERS, Played, World, aim, learning_logs, lists, play
+from proofs.jobs import in_processes
 
 LEVEL, N_TASKS, N_ARMS, DIM = 0.95, 50, 3, 2
 # Parts of a log: each has models that were learned from the other; forward in time two of three count.
@@ -30,6 +31,8 @@ PARTS, WINDOWS = 2, 3
 ROLES: dict[str, Any] = {"task": "shop", "reward": "sold", "arm": "offer", "propensity": "chance"}
 AIM = "column:aim"
 ROWS = (20, 200, 2000)
+# So many logs are counted in one call of a process.
+BATCH = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,9 +142,15 @@ class Tally:
         """Count one log: whether an interval held; or those of tasks, NaN where one does not count."""
         self.found.setdefault(name, []).append(held)
 
+    def take(self, other: Tally) -> None:
+        """Count the logs that another one has counted, too."""
+        for name, held in other.found.items():
+            self.found.setdefault(name, []).extend(held)
+
     def summary(self) -> dict[str, Any]:
         """Return, for all intervals, how many of 1,000 held: pooled, or of tasks with the worst-off one."""
-        return {name: _of_a_thousand(np.array(held, dtype=np.float64)) for name, held in self.found.items()}
+        found = {name: _of_a_thousand(np.array(held, dtype=np.float64)) for name, held in self.found.items()}
+        return {name: one for name, one in found.items() if one != {"counted": 0.0}}
 
 
 def _of_a_thousand(held: Array) -> Any:
@@ -165,8 +174,8 @@ def covers(interval: Interval, truth: Array | float) -> Array:
     return np.where(np.isfinite(interval.low) & np.isfinite(interval.high), held, np.nan)
 
 
-def coverage(world: World, cases: Iterable[Case]) -> dict[str, Any]:
-    """Return how many of 1,000 intervals hold the truth: pooled and by task, of every kind and estimator."""
+def count(world: World, cases: Iterable[Case]) -> Tally:
+    """Count which intervals hold the truth: pooled and by task, of every kind and estimator."""
     truth, tally = world.values(aim), Tally()
     for case in cases:
         few = case.doubtful | (case.tasks.counts < FEW_ROWS)
@@ -181,11 +190,7 @@ def coverage(world: World, cases: Iterable[Case]) -> dict[str, Any]:
         tally.add("bernstein, dr", covers(one["dr"], whole)[0])
         tally.add("bernstein by task, dr", covers(each["dr"], truth))
         _follow(case, truth, tally)
-    return {name: found for name, found in tally.summary().items() if not _empty(found)}
-
-
-def _empty(found: Any) -> bool:
-    return isinstance(found, dict) and found["counted"] == 0
+    return tally
 
 
 def _follow(case: Case, truth: Array, tally: Tally) -> None:
@@ -208,56 +213,78 @@ def _always(terms: Array, truth: Array | float, span: float) -> float:
     return float(np.all((low <= truth) & (truth <= high)))
 
 
+def cases(world: World, logger: str, n_each: int, seeds: range, *, whole: bool) -> Iterator[Case]:
+    """Yield what logs of a logger say, with models of rewards that are given or, on the whole, fitted.
+
+    Tasks of a learner learn from each other on the whole, and else alone: what their logs are like is then
+    a matter of the rule, and they are played together.
+    """
+    if logger in LOGGERS:
+        for seed in seeds:
+            played = play(world, n_each, seed, logger)
+            yield look(world, played, forward=False) if whole else given(world, played)
+        return
+    # on the whole the rounds of the first window are there to learn from
+    rounds = n_each * WINDOWS // (WINDOWS - 1) if whole else n_each
+    for played in learning_logs(world, rounds, len(seeds), seeds.start, shared=whole):
+        yield look(world, played, forward=True) if whole else given(world, played)
+
+
+def coverage(logger: str, n_each: int, n_logs: int, *, whole: bool) -> dict[str, Any]:
+    """Return how many of 1,000 intervals hold the truth: pooled and by task, of every kind and estimator."""
+    return _in_batches(f"{logger}, n = {n_each}", n_logs, _count_some, logger, n_each, whole)
+
+
+def _count_some(seeds: range, logger: str, n_each: int, whole: bool) -> Tally:
+    world = World.draw(0, N_TASKS, N_ARMS, DIM)
+    return count(world, cases(world, logger, n_each, seeds, whole=whole))
+
+
+def _in_batches(name: str, n_logs: int, count_some: Callable[..., Tally], *settings: Any) -> dict[str, Any]:
+    """Return how many of 1,000 intervals hold, of logs that are counted a batch at a time in processes."""
+    starts = range(0, n_logs, BATCH)
+    calls = [(range(start, min(start + BATCH, n_logs)), *settings) for start in starts]
+    tally = Tally()
+    for some in in_processes(name, count_some, calls):
+        tally.take(some)
+    return tally.summary()
+
+
 def prove_intervals(n_logs: int = 1000) -> dict[str, Any]:
     """Return coverage for all loggers and sizes where models are given, and of the bootstrap over tasks."""
-    world = World.draw(0, N_TASKS, N_ARMS, DIM)
     found: dict[str, Any] = {"logs": n_logs, "tasks": N_TASKS}
     for n_each in ROWS:
-        for logger in LOGGERS:
-            cases = (given(world, play(world, n_each, seed, logger)) for seed in range(n_logs))
-            found[f"{logger}, n = {n_each}"] = coverage(world, cases)
-        logs = _learners(world, n_each, n_logs, shared=False)
-        found[f"Thompson, n = {n_each}"] = coverage(world, (given(world, log) for log in logs))
-    found["bootstrap, tasks drawn anew, n = 20"] = _bootstrap(n_logs)
-    return found
+        for logger in (*LOGGERS, "Thompson"):
+            found[f"{logger}, n = {n_each}"] = coverage(logger, n_each, n_logs, whole=False)
+    name = "bootstrap, tasks drawn anew, n = 20"
+    return {**found, name: _in_batches(name, n_logs, _count_bootstrap)}
 
 
 def prove_whole(n_logs: int = 1000) -> dict[str, Any]:
-    """Return coverage of all that `evaluate` does, at 200 decisions of a task that count.
+    """Return coverage of all that `evaluate` does, at 20 and at 200 decisions of a task that count.
 
     Models are fitted to each log. One logger is fixed, the other one learns, and its tasks from each other.
     """
-    world = World.draw(0, N_TASKS, N_ARMS, DIM)
-    fixed = (look(world, play(world, 200, seed), forward=False) for seed in range(n_logs))
-    rounds = 200 * WINDOWS // (WINDOWS - 1)  # those of the first window are there to learn from
-    learners = _learners(world, rounds, n_logs, shared=True)
-    return {
-        "logs": n_logs,
-        "tasks": N_TASKS,
-        "softmax": coverage(world, fixed),
-        "shared Thompson": coverage(world, (look(world, log, forward=True) for log in learners)),
+    found = {
+        f"{logger}, n = {n_each}": coverage(logger, n_each, n_logs, whole=True)
+        for n_each in (20, 200)
+        for logger in ("softmax", "shared Thompson")
     }
+    return {"logs": n_logs, "tasks": N_TASKS, **found}
 
 
-def _bootstrap(n_logs: int) -> dict[str, Any]:
-    """Return how many of 1,000 bootstrap intervals hold the value in the tasks that others are drawn from.
+def _count_bootstrap(seeds: range) -> Tally:
+    """Count bootstrap intervals that hold the value in the tasks that others are drawn from.
 
     Tasks are drawn with weights that are symmetric around 0, and `aim` does not know them: its value is 0.
     """
     tally = Tally()
-    for seed in range(n_logs):
+    for seed in seeds:
         world = World.draw(seed, N_TASKS, N_ARMS, DIM)
         one, _ = given(world, play(world, 20, seed)).intervals("bootstrap", seed)
         for name in ("ips", "snips", "dr"):
             tally.add(name, covers(one[name], 0.0)[0])
-    return tally.summary()
-
-
-def _learners(world: World, rounds: int, n_logs: int, *, shared: bool) -> Iterator[Played]:
-    """Yield logs of learners; those whose tasks learn alone are played ten at a time, for memory."""
-    at_once = n_logs if shared else 10
-    for start in range(0, n_logs, at_once):
-        yield from learning_logs(world, rounds, min(at_once, n_logs - start), start, shared=shared)
+    return tally
 
 
 def variances(
@@ -268,10 +295,9 @@ def variances(
     Errors are around the true values, so that a bias counts, too; ratios are of means over tasks and logs.
     """
     world = World.draw(1, N_TASKS, n_arms, dim, rank, size=size)
-    truth = world.values(aim)
-    squares = np.array(
-        [_squared_errors(world, play(world, 200, seed), truth) for seed in range(n_logs)]
-    )  # (logs, estimators, T)
+    name = f"rank {rank}, effects of size {size:g}"
+    found = in_processes(name, _squared_errors, [(world, seed) for seed in range(n_logs)])
+    squares = np.array(list(found))  # (logs, estimators, T)
     dr, snips, alone, told = squares.mean(axis=2).T
     apart = squares.mean(axis=0)
     return {
@@ -282,8 +308,9 @@ def variances(
     }
 
 
-def _squared_errors(world: World, played: Played, truth: Array) -> Array:
+def _squared_errors(world: World, seed: int) -> Array:
     """Return squared errors (4, T): of dr, snips, dr-alone, and of dr by one who knows the true rewards."""
+    played = play(world, 200, seed)
     case = look(world, played, forward=False, parts=5)
     means, given = world.means(played.tasks, played.contexts), case.evidence[SHARED]
     told = Evidence(
@@ -294,7 +321,8 @@ def _squared_errors(world: World, played: Played, truth: Array) -> Array:
     )
     _, each = case.intervals("asymptotic")
     best = case.tasks.means(ESTIMATORS["dr"].terms(told, case.tasks, np.inf))
-    return (np.array([each["dr"].value, each["snips"].value, each["dr-alone"].value, best]) - truth) ** 2
+    values = np.array([each["dr"].value, each["snips"].value, each["dr-alone"].value, best])
+    return np.asarray((values - world.values(aim)) ** 2)
 
 
 def _worst(ratios: Array) -> float:

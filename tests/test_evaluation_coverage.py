@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from proofs.decision_logs import LOGGERS, World, learning_logs, play, softmax
-from proofs.evaluation import DIM, N_ARMS, N_TASKS, coverage, given, look, variances
+from proofs.decision_logs import LOGGERS, World, play, softmax
+from proofs.evaluation import BATCH, DIM, N_ARMS, N_TASKS, cases, count, coverage, given, look, variances
 from proofs.evaluation_choice import choose_once
 from scipy.stats import binom
 
@@ -23,12 +23,7 @@ FEW = int(binom.ppf(0.001, LOGS, 0.95))
 
 @pytest.mark.parametrize("logger", [*LOGGERS, "Thompson"])
 def test_intervals_hold_the_truth_as_often_as_they_say(logger: str) -> None:
-    logs = (
-        learning_logs(WORLD, 200, LOGS, 0, shared=False)
-        if logger == "Thompson"
-        else (play(WORLD, 200, seed, logger) for seed in range(LOGS))
-    )
-    found = coverage(WORLD, (given(WORLD, log) for log in logs))
+    found = count(WORLD, cases(WORLD, logger, 200, range(LOGS), whole=False)).summary()
     for name in ("ips", "snips", "dr", "sndr", "dr-alone"):
         assert found[f"asymptotic, {name}"] / 1000 * LOGS >= FEW, name
         # 3,000 intervals of tasks: their share is known to 0.4 %
@@ -37,6 +32,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say(logger: str) -> None:
         assert found[f"sequence, {name}"] / 1000 * LOGS >= FEW
         assert found[f"sequence by task, {name}"]["tasks"] >= 950
     assert found["bernstein by task, dr"]["worst-off task"] >= 950
+
+
+def test_logs_are_counted_alike_in_batches_and_at_once() -> None:
+    n_logs = BATCH + 2
+    once = count(WORLD, cases(WORLD, "softmax", 20, range(n_logs), whole=False)).summary()
+    assert coverage("softmax", 20, n_logs, whole=False) == once
+    assert (
+        once["Bernstein in its place, dr"]["counted"] == 1.0
+    )  # nothing of 20 rows is left to the normal law
+    assert "asymptotic by task, dr" not in once
 
 
 def test_all_that_an_evaluation_does_is_what_a_case_of_a_proof_shows() -> None:
