@@ -1,18 +1,32 @@
 """The learned prior's promise: choices that do not depend on units."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from proofs import kept, promise
 
-from posse import GaussianProblem, LearningPolicy, Ridge, SharedGreedy, SharedThompson, SharedUCB, simulate
+from posse import (
+    GaussianProblem,
+    IndependentGreedy,
+    IndependentUCB,
+    LearningPolicy,
+    Ridge,
+    SharedGreedy,
+    SharedThompson,
+    SharedUCB,
+    simulate,
+)
 from posse.core.actions import FiniteActions
 from posse.core.protocols import Policy
 from posse.numerics.checks import Array, IntArray
+from posse.problems import LateTasks
 
 POLICIES = {"greedy": SharedGreedy(), "thompson": SharedThompson(), "ucb": SharedUCB()}
 PROBLEM = GaussianProblem.draw(n_tasks=6, dim=5, rank=2, seed=0)
 N_ROUNDS = 60
+SHORT = ("unrelated newcomers among related tasks", "intercept, unrelated", "clicks, unrelated")
 
 
 @dataclass
@@ -70,3 +84,55 @@ def test_units_would_be_seen_in_choices() -> None:
     plain = choices(policy, OtherUnits())
     assert np.array_equal(choices(policy, OtherUnits(reward=1e6)), plain)
     assert not np.array_equal(choices(policy, OtherUnits(features=1e-6)), plain)
+
+
+def test_the_proof_goes_on_from_what_it_has_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBS", "1")  # in this process, which knows what is put in place of other things here
+    monkeypatch.setattr(promise, "CASES", {name: promise.CASES[name] for name in SHORT})
+    monkeypatch.setattr(
+        promise, "RULES", dict.fromkeys(promise.RULES, (IndependentUCB(), IndependentGreedy()))
+    )
+    some = {name: one for name, one in promise.EXPLAINED.items() if one[0] is promise.true_prior_ratios}
+    monkeypatch.setattr(promise, "EXPLAINED", some)
+    monkeypatch.setattr(promise, "FEW_SEEDS", 2)
+    monkeypatch.setattr(promise, "MOST_SEEDS", 4)
+    folder = tmp_path / "kept"
+    with pytest.raises(SystemExit, match=r"Fewer than 2 seeds of: unrelated newcomers .*; the true prior"):
+        promise.prove(0.0, folder, late=40)
+    assert not folder.exists()
+    promise.play_for(600.0, folder, SHORT[:1], late=40)
+    # two seeds, and two more: a promise is not decided by forty rounds, or known to 1 %
+    first = sorted(folder.iterdir())
+    assert len(first) == 4
+    written = {path: path.stat().st_mtime_ns for path in first}
+    found = promise.prove(600.0, folder, late=40)
+    assert {path: path.stat().st_mtime_ns for path in first} == written
+    assert set(found) == {*SHORT, *promise.EXPLAINED}
+    assert {one["seeds"] for name, one in found.items() if name in SHORT} == {4}
+    logs = np.array([promise.log_ratios(SHORT[0], seed, late=40) for seed in range(4)])
+    assert found[SHORT[0]] == {"seeds": 4, **promise.summary(logs)}
+    # all is there, and it is there for this code alone
+    assert promise.prove(0.0, folder, late=40) == found
+    here = kept.folder_of(Path(promise.__file__))
+    assert here.parent == kept.ROOT / "results" / "promise"
+    assert here.name != kept.folder_of(Path(kept.__file__)).name
+
+
+def test_unrelated_newcomers_join_related_tasks_and_are_watched() -> None:
+    problem = promise.problem_of("unrelated newcomers among related tasks", 0)
+    assert isinstance(problem, LateTasks)
+    assert problem.worst_off is not None
+    assert problem.joins[problem.worst_off].tolist() == [800] * 15
+    assert isinstance(problem.problem, GaussianProblem)
+    first, late = np.split(problem.problem.theta, [15])
+    assert np.linalg.matrix_rank(first) == 2
+    assert np.linalg.matrix_rank(late) == 15
+    assert not problem.joins[:15].any()
+
+
+def test_the_promise_is_kept_or_broken_for_sure_or_undecided() -> None:
+    sure = {"late": 1.0, "+-": 0.01, "worst-off": 1.0, "worst-off +-": 0.05}
+    assert promise.kept_to(sure) is True
+    assert promise.kept_to({**sure, "+-": 0.05}) is None
+    assert promise.kept_to({**sure, "worst-off": 1.2}) is False
+    assert promise.kept_to({**sure, "late": 1.05}) is False
