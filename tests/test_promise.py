@@ -1,11 +1,13 @@
-"""The learned prior's promise: choices that do not depend on units."""
+"""The promise of the learned prior: choices whatever the units, its proof, and what the pages say of it."""
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from proofs import kept, promise
+from docs import stored
+from proofs import kept, limits, promise
 
 from posse import (
     GaussianProblem,
@@ -19,6 +21,7 @@ from posse import (
     simulate,
 )
 from posse.core.actions import FiniteActions
+from posse.core.files import write_json
 from posse.core.protocols import Policy
 from posse.numerics.checks import Array, IntArray
 from posse.problems import LateTasks
@@ -136,3 +139,34 @@ def test_the_promise_is_kept_or_broken_for_sure_or_undecided() -> None:
     assert promise.kept_to({**sure, "+-": 0.05}) is None
     assert promise.kept_to({**sure, "worst-off": 1.2}) is False
     assert promise.kept_to({**sure, "late": 1.05}) is False
+
+
+@pytest.mark.parametrize("page", dict.fromkeys(block[0] for block in stored.BLOCKS))
+def test_the_tables_of_the_pages_are_those_of_the_stored_proofs(page: str) -> None:
+    text = (stored.PAGES / page).read_text(encoding="utf-8")
+    assert stored.written(page, text) == text, "run `make numbers`"
+
+
+def test_a_new_result_is_put_on_the_page(tmp_path: Path) -> None:
+    text = (stored.PAGES / "learned-prior.md").read_text(encoding="utf-8")
+    assert stored.written("learned-prior.md", text, tmp_path) == text  # nothing is stored there
+    found = json.loads((stored.RESULTS / "promise.json").read_text(encoding="utf-8"))
+    found["low rank"]["seeds"], found["low rank"]["ucb"]["worst-off"] = 48, 1.3
+    write_json(tmp_path / "promise.json", found)
+    after = stored.written("learned-prior.md", text, tmp_path)
+    assert "| low rank | 48 |" in after
+    assert "to 48 seeds a case" in after
+    assert "- low rank, UCB: " in after
+    assert stored.written("learned-prior.md", after) == text
+    with pytest.raises(SystemExit, match="must have one mark <!-- stored: promise -->"):
+        stored.written("learned-prior.md", "no marks", tmp_path)
+
+
+def test_the_sampler_and_the_goals_stand_beside_what_limits_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBS", "1")
+    monkeypatch.setattr(limits, "cell", lambda *_: {"told": 40.0, "auto": 42.0})
+    monkeypatch.setattr(limits, "sphere", lambda n_tasks, *_: {"averaged": 2.0 * n_tasks, "likeliest": 300.0})
+    lines = list(stored.limits(limits.prove(n_seeds=2)))
+    assert "10,000 rounds, 2 seeds" in lines[0]
+    assert "| d = 20, k = 2, T = 50 | 38.8 | 40 (0) | 1.03 | 42 (0) | 1.08 |" in lines
+    assert "| T = 50 | 345 | 100 (0) | 300 (0) |" in lines
