@@ -49,4 +49,4 @@ def known(function: Callable[..., Array], case: str, folder: Path) -> Array:
 
 def _path(function: Callable[..., Array], case: str, seed: int, folder: Path) -> Path:
     """Return the file of a function, a case and a seed."""
-    return folder / f"{function.__name__}-{re.sub(r'[^a-z0-9]+', '-', case)}-{seed}.json"
+    return folder / f"{function.__name__}-{re.sub(r'[^A-Za-z0-9]+', '-', case)}-{seed}.json"

@@ -121,6 +121,18 @@ def test_the_proof_goes_on_from_what_it_has_played(tmp_path: Path, monkeypatch: 
     assert here.name != kept.folder_of(Path(kept.__file__)).name
 
 
+def test_every_case_has_files_of_its_own(tmp_path: Path) -> None:
+    def nothing(case: str, seed: int, late: int | None) -> Array:
+        return np.array([float(seed)])
+
+    for case in promise.CASES:
+        for seed in range(12):
+            kept.play(nothing, case, seed, None, tmp_path, np.inf)
+    assert len(list(tmp_path.iterdir())) == 12 * len(promise.CASES)
+    kept.play(nothing, "low rank", 12, None, tmp_path, 0.0)  # too late
+    assert kept.known(nothing, "low rank", tmp_path)[:, 0].tolist() == list(range(12))
+
+
 def test_unrelated_newcomers_join_related_tasks_and_are_watched() -> None:
     problem = promise.problem_of("unrelated newcomers among related tasks", 0)
     assert isinstance(problem, LateTasks)
