@@ -65,9 +65,10 @@ def _promise_in_words(found: Found) -> Iterator[str]:
         pair: one for pair, one in pairs.items() if one["late"] > MEAN_LIMIT or one["worst-off"] > WORST_LIMIT
     }
     surely = [kept_to(one) for one in pairs.values()]
-    seeds = [one["seeds"] for one in _cases(found).values()]
+    seeds = sorted({one["seeds"] for one in _cases(found).values()})
+    n_seeds = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else seeds[0]
     yield (
-        f"These are {len(pairs)} pairs of a case and a rule, with {min(seeds)} to {max(seeds)} seeds a case. "
+        f"These are {len(pairs)} pairs of a case and a rule, with {n_seeds} seeds a case. "
         f"By point estimates the promise holds in {len(pairs) - len(broken)} of them. By 95 % intervals, of "
         f"all tasks and of the worst-off fifth, it holds for sure in {surely.count(True)}, surely fails in "
         f"{surely.count(False)}, and in {surely.count(None)} the seeds are too few to tell."

@@ -36,17 +36,17 @@ def play(
     deadline: float,
 ) -> None:
     """Keep what a function makes of a case, a seed and a number of rounds, unless it is kept, or too late."""
-    path = _path(function, case, seed, folder)
+    path = path_of(function, case, seed, folder)
     if time.time() < deadline and not path.exists():
         write_json(path, function(case, seed, rounds).tolist())
 
 
 def known(function: Callable[..., Array], case: str, folder: Path) -> Array:
     """Return what is kept of a function and a case, for the seeds 0, 1, ... up to the first that is not."""
-    paths = (_path(function, case, seed, folder) for seed in count())
+    paths = (path_of(function, case, seed, folder) for seed in count())
     return np.array([json.loads(path.read_text("utf-8")) for path in takewhile(Path.exists, paths)])
 
 
-def _path(function: Callable[..., Array], case: str, seed: int, folder: Path) -> Path:
+def path_of(function: Callable[..., Array], case: str, seed: int, folder: Path) -> Path:
     """Return the file of a function, a case and a seed."""
     return folder / f"{function.__name__}-{re.sub(r'[^A-Za-z0-9]+', '-', case)}-{seed}.json"

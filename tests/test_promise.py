@@ -1,8 +1,8 @@
 """The promise of the learned prior: choices whatever the units, its proof, and what the pages say of it."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,16 +159,34 @@ def test_the_tables_of_the_pages_are_those_of_the_stored_proofs(page: str) -> No
     assert stored.written(page, text) == text, "run `make numbers`"
 
 
+def keep_chance(folder: Path, n_seeds: int) -> None:
+    """Keep logarithms of ratios near 1 as if all had been played."""
+    rng = np.random.default_rng(0)
+    calls: list[tuple[Any, str, tuple[int, ...]]]
+    calls = [(promise.log_ratios, case, (3, 2, 2)) for case in promise.CASES]
+    for function, case in promise.EXPLAINED.values():
+        calls.append((function, case, (len(promise.EXPLANATIONS[function]),)))
+    for function, case, shape in calls:
+        for seed in range(n_seeds):
+            path = kept.path_of(function, case, seed, folder)
+            write_json(path, (0.01 * rng.standard_normal(shape)).tolist())
+
+
 def test_a_new_result_is_put_on_the_page(tmp_path: Path) -> None:
     text = (stored.PAGES / "learned-prior.md").read_text(encoding="utf-8")
     assert stored.written("learned-prior.md", text, tmp_path) == text  # nothing is stored there
-    found = json.loads((stored.RESULTS / "promise.json").read_text(encoding="utf-8"))
-    found["low rank"]["seeds"], found["low rank"]["ucb"]["worst-off"] = 48, 1.3
+    keep_chance(tmp_path / "kept", 7)
+    found = promise.prove(0.0, tmp_path / "kept")
+    found["low rank"]["ucb"]["worst-off"] = 1.3
     write_json(tmp_path / "promise.json", found)
     after = stored.written("learned-prior.md", text, tmp_path)
-    assert "| low rank | 48 |" in after
-    assert "to 48 seeds a case" in after
-    assert "- low rank, UCB: " in after
+    n_cases = len(promise.CASES)
+    assert after.count(" | 7 | ") == n_cases
+    assert f"These are {3 * n_cases} pairs of a case and a rule, with 7 seeds a case." in after
+    assert f"the promise holds in {3 * n_cases - 1} of them" in after
+    assert f"holds for sure in {3 * n_cases - 1}, surely fails in 1, and in 0 the seeds" in after
+    assert "\n- low rank, UCB: 1.0" in after
+    assert f"0 of {3 * n_cases} ratios over all tasks are above 1.06" in after
     assert stored.written("learned-prior.md", after) == text
     with pytest.raises(SystemExit, match="must have one mark <!-- stored: promise -->"):
         stored.written("learned-prior.md", "no marks", tmp_path)
