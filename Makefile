@@ -36,7 +36,8 @@ docs: setup      ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
-numbers: setup   ## run the code of all pages, and write what it prints into them
+numbers: setup   ## write into the pages what their code prints and what the proofs found
+	$(BIN)/python -m docs.stored
 	OPENBLAS_CORETYPE=Haswell $(BIN)/python docs/pages.py
 
 gallery: setup   ## draw docs/gallery from its stored results; OUT=... takes those of a full run first
@@ -50,8 +51,9 @@ bench: setup     ## measure the simulator and the solvers, as ratios taken in on
 	    --benchmark-columns=median,iqr --benchmark-sort=fullname
 	$(BIN)/python -m benchmarks
 
-prove: setup     ## run the long proofs whole, and store what they found in proofs/results
+prove: setup     ## run the long proofs whole, and store what they found in proofs/results and on the pages
 	$(BIN)/python -m proofs
+	$(BIN)/python -m docs.stored
 
 bench-peers: setup ## measure posse beside other bandit libraries, installed into .venv-peers (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers

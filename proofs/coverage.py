@@ -18,8 +18,8 @@ DIM, RANK = 10, 2
 TASKS, ROWS = (10, 30, 100), (5, 20, 100)
 TWO_SIDED = float(stats.norm.ppf(0.95))
 ELLIPSOID = float(stats.chi2(DIM).ppf(0.9))
-# The likeliest prior of one noise for all, with nobody alone: what there was before averages over priors.
-BEFORE: dict[str, Any] = {"noise": "shared", "alone": False, "sweeps": 0}
+# The likeliest prior of one noise for all, with nobody alone: today's code with these parts switched off.
+LIKELIEST: dict[str, Any] = {"noise": "shared", "alone": False, "sweeps": 0}
 # Mean squares of rewards without noise, in units of the noise variance, and tasks of a cell for ridge.
 STRENGTHS, ALONE = (0.25, 1.0, 2.0, 4.0), 500
 
@@ -58,25 +58,25 @@ def covered(estimate: Estimate, x: Array, theta: Array, seed: int, *, arms: bool
 
 
 def cell(n_tasks: int, n_rows: int, n_seeds: int, *, heavy: bool, told: bool, arms: bool) -> dict[str, Any]:
-    """Return coverage with its standard error, that of ellipsoids, and errors relative to those before."""
-    now: list[Array] = []
-    before: list[Array] = []
+    """Return coverage with its standard error, that of ellipsoids, and errors relative to the likeliest's."""
+    averaged: list[Array] = []
+    likeliest: list[Array] = []
     rank = RANK if told else "auto"
     for seed in range(n_seeds):
         x, y, theta = draw(seed, n_tasks, n_rows, heavy=heavy, n_arms=8 if arms else 0)
-        for found, settings in ((now, {}), (before, BEFORE)):
+        for found, settings in ((averaged, {}), (likeliest, LIKELIEST)):
             estimate = FactorPrior(rank=rank, **settings).fit(GramStatistics.of(x, y))
             found.append(covered(estimate, x, theta, seed, arms=arms))
-    return summary(np.array(now), np.array(before))
+    return summary(np.array(averaged), np.array(likeliest))
 
 
 def alone_cell(strength: float | None, n_rows: int, n_seeds: int) -> dict[str, Any]:
-    """Return the same for ridge with a learned penalty, and for its likeliest penalty and noise before.
+    """Return coverage of ridge averaged over its penalty and noise, and relative to the likeliest of both.
 
     theta_t ~ N(0, strength / d I), in noise of variance 1. Without a strength each task has its own, whose
     logarithm has Cauchy's distribution around 0, as far as the penalties of ridge reach.
     """
-    now, before = [], []
+    averaged, likeliest = [], []
     for seed in range(n_seeds):
         rng = np.random.default_rng([seed, n_rows])
         strengths = DIM / PENALTY_GRID
@@ -91,20 +91,20 @@ def alone_cell(strength: float | None, n_rows: int, n_seeds: int) -> dict[str, A
         estimate = Ridge().fit(statistics)
         assert isinstance(estimate.posterior, RidgePosterior)
         plain = RidgePosterior(statistics, estimate.theta, estimate.posterior.penalties, 1.0)
-        now.append(covered(estimate, x, theta, seed, arms=False))
-        before.append(covered(Estimate(estimate.theta, posterior=plain), x, theta, seed, arms=False))
-    return summary(np.array(now), np.array(before))
+        averaged.append(covered(estimate, x, theta, seed, arms=False))
+        likeliest.append(covered(Estimate(estimate.theta, posterior=plain), x, theta, seed, arms=False))
+    return summary(np.array(averaged), np.array(likeliest))
 
 
 def summary(found: Array, other: Array) -> dict[str, Any]:
-    """Return means over data sets of what `covered` returned, (seeds, 3), now and before."""
+    """Return means over data sets of what `covered` returned, (seeds, 3), averaged and likeliest."""
     return {
         "covered": round(float(found[:, 0].mean()), 3),
         "+-": round(float(found[:, 0].std(ddof=1) / np.sqrt(len(found))), 3),
         "ellipsoids": round(float(found[:, 1].mean()), 3),
         "error": round(float(found[:, 2].mean()), 4),
-        "error, before": round(float(found[:, 2].mean() / other[:, 2].mean()), 3),
-        "covered, before": round(float(other[:, 0].mean()), 3),
+        "error, to the likeliest's": round(float(found[:, 2].mean() / other[:, 2].mean()), 3),
+        "covered, likeliest": round(float(other[:, 0].mean()), 3),
     }
 
 

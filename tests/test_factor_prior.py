@@ -17,7 +17,7 @@ from posse.estimators.factor_prior.evidence import FactorEvidence, FactorModel
 from posse.estimators.factor_prior.information import information
 from posse.estimators.factor_prior.posterior import FactorPosterior
 from posse.estimators.factor_prior.ranks import RankSearch
-from posse.estimators.factor_prior.search import Found
+from posse.estimators.factor_prior.search import LEAST_RATIO, Found, _projected
 from posse.estimators.moments import largest_sine
 from posse.numerics.checks import Array
 from posse.numerics.random import haar_basis, unit_vectors
@@ -418,6 +418,29 @@ def test_the_certificate_says_how_it_ended() -> None:
     assert certificate is not None
     assert certificate.converged
     assert certificate.gradient_norm < 1e-3
+
+
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_a_certificate_counts_no_slope_that_leads_out_of_the_range(rank: int | str) -> None:
+    # without noise nothing lies outside of the subspace: tau is at its bound, and the deviance slopes beyond
+    x, y, _ = draw(n=200, n_tasks=30, noise=0.0)
+    estimate = FactorPrior(rank=rank, sweeps=0).fit(GramStatistics.of(x, y))
+    certificate, model = estimate.certificate, estimate.model
+    assert certificate is not None
+    assert model is not None
+    assert estimate.rank == 2
+    mean_square = float(np.mean(x**2))
+    assert_allclose(np.exp(model.log_ratio) * mean_square, LEAST_RATIO, rtol=0.05)
+    assert certificate.converged
+    assert certificate.gradient_norm < 1e-3
+
+
+def test_a_slope_is_projected_as_far_as_a_step_down_it_leads() -> None:
+    # well inside; at an end, down the slope outwards and inwards; near an end; and without room
+    point = np.array([0.0, -1.0, -1.0, 0.9, 2.0])
+    bounds = np.array([[-np.inf, np.inf], [-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0], [2.0, 2.0]])
+    slope = np.array([3.0, 0.5, -0.5, -4.0, 1.0])
+    assert_allclose(_projected(slope, point, bounds), [3.0, 0.0, -0.5, -0.1, 0.0], atol=1e-15)
 
 
 def fit_with(**settings: Any) -> FactorEstimate:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from proofs import limits
 from proofs.coverage import cell
-from proofs.promise import log_ratios, summary
+from proofs.promise import level_ratios, log_ratios, smaller_draws_ratios, summary
 from scipy import stats
 
 from posse import FactorPrior, GaussianProblem, GramStatistics, IndependentGreedy, MixturePrior, Ridge
@@ -379,12 +379,16 @@ def test_the_proofs_in_short() -> None:
     found = cell(10, 5, 6, heavy=False, told=True, arms=False)
     # six data sets: coverage varies by 0.04 between such half-dozens
     assert 0.7 < found["covered"] < 1.0
-    assert found["error, before"] < 1.0
+    assert found["error, to the likeliest's"] < 1.0
     logs = np.array([log_ratios("unequal noise, unrelated", seed, late=200) for seed in range(2)])
     assert logs.shape == (2, 3, 2, 2)
     # rounds are few and tasks unrelated: shared regrets are those of playing alone, up to 0.1 or so
     assert np.abs(logs[:, :, 1, 0]).max() < 0.4
     assert set(summary(logs)) == {"greedy", "thompson", "ucb"}
+    # shared with half as wide draws over alone: the product of over alone with them, and alone with them
+    whole, small, alone = smaller_draws_ratios("intercept, unrelated", 0, late=60)
+    assert_allclose(whole, small + alone)
+    assert len(level_ratios("intercept, unrelated", 0, late=60)) == 4
     found = limits.cell(20, 2, 50, seed=0, horizon=500)
     problem = GaussianProblem.draw(n_tasks=50, dim=20, rank=2, seed=0)
     # at 500 rounds sharing has two fifths of the regret of playing alone, told the rank or not
