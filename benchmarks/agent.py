@@ -102,7 +102,7 @@ class ThreadFitter(BackgroundFitter):
 
     def run(self, job: Job, number: int, finished: Finished) -> None:
         """Start a refit."""
-        threading.Thread(target=lambda: finished(job, number, *attempt(job)), daemon=True).start()
+        threading.Thread(target=lambda: finished(job, number, attempt(job)), daemon=True).start()
 
 
 def beside_fit(repeats: int) -> Table:

@@ -17,7 +17,7 @@ from posse.core.episode import Job
 from posse.core.estimate import Estimate
 from posse.live import Agent
 from posse.live.events import Began, Failed
-from posse.live.refits import BackgroundFitter
+from posse.live.refits import BackgroundFitter, attempt
 
 PATIENCE = 60.0
 
@@ -169,7 +169,7 @@ def test_an_operator_gives_up_the_refit_under_way_and_its_result_is_not_adopted(
     status = agent.status()
     assert (status.refitting, status.versions, status.version) == (False, 1, 0)
     before = agent._engine.state()
-    agent._desk.finished(job, 1, job.run().state, "")  # which comes too late
+    agent._desk.finished(job, 1, attempt(job))  # which comes too late
     assert agent.status() == status
     assert before.learner is not None
     after = agent._engine.state().learner
