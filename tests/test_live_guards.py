@@ -71,8 +71,8 @@ def test_propensities_are_the_floor_and_a_share_of_the_policys_own() -> None:
     assert mixed.propensities.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("floor", [0, 0.0, np.float32(0.0), 1])
-def test_a_floor_may_be_any_number(floor: float) -> None:
+@pytest.mark.parametrize("floor", [0, 0.0, np.float32(0.0), 1, {}])
+def test_a_floor_may_be_any_number_or_of_no_arm(floor: Any) -> None:
     chances = Agent(Random(), floor=floor, refits="never", seed=0).ask("t", np.eye(3)).propensities
     assert chances == pytest.approx(1 / 3)
 
@@ -507,8 +507,8 @@ RED_OR_BLUE = {"encoder": Encoder(arms=("red", "blue"))}
         ({"control_arm": -1}, "`control_arm` of Agent must be a name or a row from 0 on. Got -1"),
         ({"control_arm": True}, "`control_arm` of Agent must be a name or a row"),
         ({"floor": {0: 0.1}}, "`floor` of Agent must be a number, or by names of arms. Got 0"),
-        ({"floor": {"rde": 0.1}, **RED_OR_BLUE}, "an arm in `floor` .* Got 'rde'. Did you mean 'red'"),
-        ({"control_arm": "rde", **RED_OR_BLUE}, "`control_arm` of Agent .* Did you mean 'red'"),
+        ({"floor": {"rde": 0.1}, **RED_OR_BLUE}, "an arm in `floor` of .* Got 'rde'. Did you mean 'red'"),
+        ({"control_arm": "rde", **RED_OR_BLUE}, "`control_arm` of Agent .* 'rde'. Did you mean 'red'"),
     ],
 )
 def test_settings_that_would_do_nothing_are_refused(

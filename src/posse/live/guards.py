@@ -67,8 +67,10 @@ def floors_of(settings: Settings, offer: Offer, allowed: Array | None) -> Array 
         if allowed is None or floor == 0.0:
             return min(float(floor), MOST_FLOOR / n_arms)
         least = floor * allowed
+    elif offer.names is None:  # then there are no floors: others are refused with rows of a matrix
+        return 0.0
     else:
-        least = np.array([floor.get(name, 0.0) for name in offer.names or ()])
+        least = np.array([floor.get(name, 0.0) for name in offer.names])
         least = least if allowed is None else least * allowed
     total = least.sum()
     return np.asarray(least * (MOST_FLOOR / total) if total > MOST_FLOOR else least)

@@ -61,7 +61,8 @@ class Settings:
                 raise ValueError(
                     "`reward_wait` of Agent must say when `default_reward` begins to count. Got None."
                 )
-        self._check_guards()
+        self._check_control()
+        self._check_floor()
         if not self.amends and self.rewards != "first" and self.reward_wait is None:
             raise ValueError(
                 f"`reward_wait` of Agent must be given for rewards={self.rewards!r} with a policy that "
@@ -93,8 +94,8 @@ class Settings:
                 f"`salt` of Agent must be text of at most {MOST_SALT} bytes. Got {self.salt!r:.200}."
             )
 
-    def _check_guards(self) -> None:
-        """Raise if a floor or a control group could not be what it says, whatever is on offer."""
+    def _check_control(self) -> None:
+        """Raise if nobody could be in the control group, or its arm be none, whatever is on offer."""
         check_number("`control` of Agent", self.control, 0.0, 1.0)
         if self.control and not self.n_held:
             raise ValueError(
@@ -105,24 +106,30 @@ class Settings:
         row = isinstance(arm, int) and not isinstance(arm, bool) and arm >= 0
         if not (row or isinstance(arm, str | None)):
             raise ValueError(f"`control_arm` of Agent must be a name or a row from 0 on. Got {arm!r:.200}.")
-        floors = self.floor if isinstance(self.floor, dict) else {"": self.floor}
-        for least in floors.values():
-            check_number("`floor` of Agent", least, 0.0, 1.0)
-        named = list(self.floor) if isinstance(self.floor, dict) else []
-        for name in named:
+        if isinstance(arm, str):
+            self._check_name("`control_arm` of Agent", arm)
+
+    def _check_floor(self) -> None:
+        """Raise if a floor is no number, or that of no arm that there can be."""
+        if not isinstance(self.floor, dict):
+            check_number("`floor` of Agent", self.floor, 0.0, 1.0)
+            return
+        for name, least in self.floor.items():
             if not isinstance(name, str):
                 raise ValueError(
                     f"`floor` of Agent must be a number, or by names of arms. Got {name!r:.200}."
                 )
+            self._check_name("an arm in `floor` of Agent", name)
+            check_number("`floor` of Agent", least, 0.0, 1.0)
+
+    def _check_name(self, what: str, name: str) -> None:
+        """Raise if the encoder names the arms, and this is none of them."""
         if self.encoder is not None and self.encoder.arms:
-            for name in named:
-                check_choice("an arm in `floor` of Agent", name, self.encoder.arms)
-            if isinstance(arm, str):
-                check_choice("`control_arm` of Agent", arm, self.encoder.arms)
+            check_choice(what, name, self.encoder.arms)
 
     def check_offer(self, named: bool) -> None:
         """Raise if arms on offer are named, or rows of a matrix, and a setting speaks of the other kind."""
-        if not named and isinstance(self.floor, dict):
+        if not named and self.floor and isinstance(self.floor, dict):
             raise ValueError(
                 f"`arms` must have names, as those in `floor` of Agent, {list(self.floor)}. Got rows."
             )
