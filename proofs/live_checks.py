@@ -24,7 +24,7 @@ def same_state(one: Agent, other: Agent) -> None:
     assert first.counts == second.counts
     assert first.waiting.tobytes() == second.waiting.tobytes()
     assert (first.live, first.frozen, first.forbidden) == (second.live, second.frozen, second.forbidden)
-    for name in ("excess", "variance", "moving", "lift_counts", "lift_totals", "shadow"):
+    for name in ("won", "stake", "held", "moving", "lift_counts", "lift_totals", "shadow"):
         assert getattr(first.monitor, name).tobytes() == getattr(second.monitor, name).tobytes(), name
     assert first.learner is not None
     assert second.learner is not None

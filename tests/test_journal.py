@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +20,15 @@ from proofs.kills import kill_one_by_one
 from proofs.live_checks import check_after_death, crash, same_state, statistics_of
 
 from live_world import TASKS, Clock, arms, assert_same
-from posse import Encoder, FactorPrior, GramStatistics, IndependentThompson, Model, SharedThompson
+from posse import Encoder, FactorPrior, GramStatistics, IndependentThompson, Model, Random, SharedThompson
 from posse.core.account import Account
+from posse.core.archive import write_archive
+from posse.core.codec import encode, load
 from posse.core.protocols import Policy
 from posse.live import Agent, read_status
+from posse.live.guards import bucket_of
 from posse.live.journal import JournalError
+from posse.live.packing import from_bytes
 
 
 def live(agent: Agent, rng: np.random.Generator, clock: Clock, n: int) -> None:
@@ -355,3 +361,77 @@ def test_a_snapshot_of_events_that_the_journal_has_lost_is_not_gone_on_from(tmp_
     same_state(again, third)
     assert third.status().rewards == 75
     third.close()
+
+
+def test_a_journal_that_was_made_before_there_were_bets_and_salts_goes_on(tmp_path: Path) -> None:
+    path, names = tmp_path / "agent.db", [f"shop {number}" for number in range(12)]
+    with Agent.open(path, Random(), control=0.5, control_arm=0, refits="never", seed=0) as agent:
+        for name in names:
+            agent.tell(agent.ask(name, np.eye(3)).id, 1.0)
+        agent.archive(tmp_path / "old.parquet", before=1e12)  # from now on only the snapshot knows them
+    (snapshot,) = (tmp_path / "agent.db-states").glob("snapshot-*")
+    tree, arrays = encode(load(snapshot))
+    monitor = tree["fields"]["monitor"]["fields"]
+    for name in ("won", "stake", "held"):
+        del monitor[name]
+    monitor |= {"excess": {"array": "excess"}, "variance": {"array": "variance"}}
+    arrays |= {"excess": np.ones(64), "variance": np.eye(64)}
+    write_archive(snapshot, json.dumps({"format": 1, "posse": "0", "value": tree}), arrays)
+    db = sqlite3.connect(path)
+    (stored,) = db.execute("SELECT value FROM meta WHERE key = 'settings'").fetchone()
+    tree, arrays = encode(from_bytes(stored))
+    del tree["fields"]["salt"]
+    write_archive(tmp_path / "settings", json.dumps({"format": 1, "posse": "0", "value": tree}), arrays)
+    db.execute("UPDATE meta SET value = ? WHERE key = 'settings'", [(tmp_path / "settings").read_bytes()])
+    db.commit()
+    db.close()
+    with Agent.open(path, seed=1) as agent:
+        status = agent.status()
+        assert (status.decisions, status.rewards, status.alarms) == (12, 12, ())
+        held = [agent.ask(name, np.eye(3)).propensity == 1.0 for name in names]
+        assert held == [bucket_of(name) < 512 for name in names]
+
+
+def test_agents_draw_control_groups_of_their_own_and_keep_them(tmp_path: Path) -> None:
+    units = [f"user {number}" for number in range(60)]
+
+    def group(agent: Agent) -> list[bool]:
+        return [agent.ask("shop", np.eye(3), unit=unit).propensity == 1.0 for unit in units]
+
+    def opened(name: str, **more: Any) -> Agent:
+        return Agent.open(tmp_path / name, Random(), control=0.5, control_arm=0, refits="never", **more)
+
+    with opened("one.db") as agent:
+        first = group(agent)
+        assert group(agent) == first
+    with opened("one.db", seed=3) as agent:
+        assert group(agent) == first
+    for seed in (None, 0):  # groups that agree by chance are one in 10^17
+        with opened(f"other {seed}.db", seed=seed) as agent:
+            assert group(agent) != first
+    same = [Agent(Random(), control=0.5, control_arm=0, refits="never", **way) for way in SAME_GROUPS]
+    assert group(same[0]) == group(same[1]) != group(same[2]) == group(same[3])
+    opened("salted.db", salt="").close()
+    with pytest.raises(ValueError, match=r"`salt` of the agent in .* must be '', as it was made"):
+        opened("salted.db", salt="spring")
+    with pytest.raises(ValueError, match="`salt` of Agent must be text of at most 64 bytes"):
+        Agent(salt="é" * 33)
+
+
+SAME_GROUPS: list[dict[str, Any]] = [{"salt": "a"}, {"salt": "a", "seed": 5}, {"seed": 5}, {"seed": 5}]
+
+
+def test_an_agent_whose_events_were_all_archived_goes_on_from_what_it_knew(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with Agent.open(path, refits="never", seed=0) as agent:
+        for number in range(20):
+            agent.tell(agent.ask("shop", np.eye(3), id=str(number)).id, float(number))
+        known = agent.beliefs()["shop"].theta
+        assert agent.archive(tmp_path / "old.parquet", before=1e12) == 20
+    for opening in range(2):
+        with Agent.open(path, seed=0) as agent:
+            assert (agent.status().decisions, agent.status().rewards) == (20 + opening, 20)
+            if not opening:
+                np.testing.assert_array_equal(agent.beliefs()["shop"].theta, known)
+            agent.ask("shop", np.eye(3))
+            crash(agent)

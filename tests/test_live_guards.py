@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from proofs.live_checks import crash, same_state, statistics_of
-from scipy.stats import kstest, t
+from scipy.stats import t
 
 from live_world import TASKS, Clock, Story, arms, assert_same, naive
 from posse import (
@@ -25,8 +26,11 @@ from posse import (
 from posse.live import Agent
 from posse.live.engine import LEAST_QUEUE
 from posse.live.guards import bucket_of
-from posse.live.monitor import SLOTS, Monitor, lift
+from posse.live.journal import JournalError
+from posse.live.monitor import EDGES, ODDS, PAID, SLOTS, Monitor, lift
 from posse.live.records import DECIDED, Asked
+from posse.live.status import LEAST_CHANCE
+from posse.numerics.checks import Array
 
 
 def test_arms_of_batches_and_floors_come_up_as_often_as_is_said() -> None:
@@ -37,9 +41,11 @@ def test_arms_of_batches_and_floors_come_up_as_often_as_is_said() -> None:
         Agent(SharedThompson(), floor=0.0, refits="never", seed=2),
         Agent(Random(), floor={"1": 0.5}, refits="never", seed=3),
     ):
+        named = isinstance(agent._desk.settings.floor, dict)
+        offered = dict(zip("0123", fixed, strict=True)) if named else fixed
         chosen, expected, variance = np.zeros(4), np.zeros(4), np.zeros(4)
         for _ in range(20):
-            for decision in agent.ask_many(["t"] * 300, np.broadcast_to(fixed, (300, 4, 2))):
+            for decision in agent.ask_many(["t"] * 300, [offered] * 300):
                 chosen[int(decision.arm)] += 1
                 expected += decision.propensities
                 variance += decision.propensities * (1 - decision.propensities)
@@ -65,8 +71,8 @@ def test_propensities_are_the_floor_and_a_share_of_the_policys_own() -> None:
     assert mixed.propensities.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("floor", [0, 0.0, np.float32(0.0), 1])
-def test_a_floor_may_be_any_number(floor: float) -> None:
+@pytest.mark.parametrize("floor", [0, 0.0, np.float32(0.0), 1, {}])
+def test_a_floor_may_be_any_number_or_of_no_arm(floor: Any) -> None:
     chances = Agent(Random(), floor=floor, refits="never", seed=0).ask("t", np.eye(3)).propensities
     assert chances == pytest.approx(1 / 3)
 
@@ -82,6 +88,23 @@ def test_a_control_group_without_its_arm_plays_any_that_is_allowed() -> None:
         agent.ask("t", {"a": [1.0], "old": [2.0]})
     assert agent.status().entropy is None  # nothing was left to the policy, so it has not stopped exploring
     assert agent.status().alarms == ()
+
+
+def test_an_arm_of_the_control_group_that_is_not_on_offer_is_an_alarm_until_it_is() -> None:
+    agent = Agent(control=1.0, control_arm=9, refits="never", seed=0)
+    for _ in range(20):
+        agent.ask("t", np.eye(3))
+    assert agent.status().alarms == ()  # arms come and go, and these are few decisions
+    agent.ask("t", np.eye(3))
+    (alarm,) = agent.status().alarms
+    assert alarm == "control: its arm 9 could not be played in 100% of late decisions"
+    for _ in range(30):
+        agent.ask("t", np.eye(10, 3))
+    assert agent.status().alarms == ()
+    anything = Agent(control=1.0, refits="never", seed=0)  # plays all arms alike, as it was told to
+    for _ in range(40):
+        anything.ask("t", np.eye(3))
+    assert anything.status().alarms == ()
 
 
 def test_the_interval_of_the_lift_covers_the_truth_as_often_as_it_says() -> None:
@@ -226,7 +249,7 @@ def test_units_in_many_buckets_are_held_back_in_the_share_that_was_asked_for() -
 def test_a_control_policy_decides_and_learns_as_it_would_alone() -> None:
     # a second road: a learner of that policy alone, which is told the rewards of the control group
     policy = IndependentUCB()
-    agent = Agent(control=0.5, control_policy=policy, refits="inline", seed=0)
+    agent = Agent(control=0.5, control_policy=policy, refits="inline", salt="", seed=0)
     names = [f"shop {number}" for number in range(6)]
     alone = Learner(policy, n_tasks=6, dim=3, names=names, seed=0)
     rng, refits, played = np.random.default_rng(0), 0, {True: 0, False: 0}
@@ -301,9 +324,10 @@ def test_control_policies_that_are_wrong_are_refused(wrong: dict[str, Any], mess
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_choices_and_probabilities_are_summed_by_slot_as_a_plain_loop_does(named: bool) -> None:
+def test_bets_are_the_likelihood_ratios_that_a_plain_loop_finds(named: bool) -> None:
     monitor, rng = Monitor(), np.random.default_rng(0)
-    excess, variance = np.zeros(SLOTS), np.zeros((SLOTS, SLOTS))
+    n_rows = SLOTS + len(EDGES) + 1
+    won, stake = np.full((n_rows, len(ODDS)), 0.5 / (n_rows * len(ODDS))), 0.5
     entropy = weight = 0.0
     known: dict[str, int] = {}
     for _ in range(300):
@@ -313,7 +337,7 @@ def test_choices_and_probabilities_are_summed_by_slot_as_a_plain_loop_does(named
         p = p / p.sum() if p.sum() else np.full(n_arms, 1 / n_arms)
         arm, control = int(rng.choice(n_arms, p=p)), bool(rng.random() < 0.2)
         names = tuple(f"arm {k}" for k in rng.permutation(200)[:n_arms]) if named else None
-        monitor.decided(Asked("1", 0.0, "t", arm, names, p, np.ones(1), None, 0, True, -1, control, DECIDED))
+        monitor.decided(decision(p, arm, names, control))
         slots = []
         for k in range(n_arms):
             if names is None:
@@ -322,36 +346,60 @@ def test_choices_and_probabilities_are_summed_by_slot_as_a_plain_loop_does(named
             if names[k] not in known and len(known) < SLOTS:
                 known[names[k]] = len(known)
             slots.append(known.get(names[k], bucket_of(names[k]) % SLOTS))
-        q = np.zeros(SLOTS)
-        for k, slot in enumerate(slots):
-            q[slot] += p[k]
-        excess += np.eye(SLOTS)[slots[arm]] - q
-        variance += np.diag(q) - np.outer(q, q)
+        bands = SLOTS + np.searchsorted(EDGES, p, side="right")
+        paid = PAID * stake
+        for places in (np.array(slots), bands):
+            for row in set(places[p > 0.0].tolist()):
+                stake -= paid * len(ODDS)
+                for tilt, odds in enumerate(ODDS):
+                    other = np.where(places == row, odds * p, p)  # what the bet says of all arms
+                    won[row, tilt] = (won[row, tilt] + paid) * (other / other.sum())[arm] / p[arm]
         if not control and n_arms > 1:
             own = -sum(one * np.log(one) for one in p if one > 0.0) / np.log(n_arms)
             entropy, weight = entropy + (own - entropy) / 500, weight + (1 - weight) / 500
-    np.testing.assert_allclose(monitor.excess, excess, atol=1e-9)
-    np.testing.assert_allclose(monitor.variance, variance, atol=1e-9)
+    np.testing.assert_allclose(monitor.won, won, rtol=1e-9)
+    assert monitor.stake[0] == pytest.approx(stake, rel=1e-12)
     assert monitor.entropy == pytest.approx(entropy / weight)
 
 
-def test_sample_ratios_of_an_agent_are_uniform_and_wrong_propensities_are_noticed() -> None:
-    # 60 agents of 300 decisions: by Kolmogorov and Smirnov, a chance below 0.001 once in 1,000 seeds
-    found, caught = [], 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        agent, wrong = Monitor(), Monitor()
-        for _ in range(300):
-            p = rng.dirichlet(np.ones(5))
-            arm = int(rng.choice(5, p=p))
-            agent.decided(Asked("1", 0.0, "t", arm, None, p, np.ones(1), None, 0, True, -1, False, DECIDED))
-            q = p * np.array([0.2, 1.0, 1.0, 1.0, 1.0])
-            q /= q.sum()
-            wrong.decided(Asked("1", 0.0, "t", arm, None, q, np.ones(1), None, 0, True, -1, False, DECIDED))
-        found.append(agent.ratio_chance)
-        caught += wrong.ratio_chance < 0.001
-    assert kstest(found, "uniform").pvalue > 0.001
-    assert caught >= 58
+def decision(p: Array, arm: int, names: tuple[str, ...] | None = None, control: bool = False) -> Asked:
+    """A decision by these probabilities."""
+    return Asked("1", 0.0, "t", arm, names, p, np.ones(1), None, 0, True, -1, control, DECIDED)
+
+
+def test_right_probabilities_win_nothing_in_the_mean_and_so_seldom_ever_raise_an_alarm() -> None:
+    # over all ways that four choices can come out the mean is 1, exactly: Ville's inequality needs no more
+    chances = np.random.default_rng(0).dirichlet(np.ones(3), size=4)
+    chances[1] = [0.0, 0.4, 0.6]
+    mean = 0.0
+    for arms_chosen in product(range(3), repeat=4):
+        monitor, likelihood = Monitor(), 1.0
+        for p, arm in zip(chances, arms_chosen, strict=True):
+            likelihood *= p[arm]
+            monitor.decided(decision(p, arm))
+        mean += likelihood * float(monitor.stake[0] + monitor.won.sum())
+    assert mean == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("error", ["one arm", "the best arm", "the best arm, late", "never"])
+def test_wrong_probabilities_are_noticed_wherever_the_error_is_and_soon_where_it_begins_late(
+    error: str,
+) -> None:
+    # over 100 seeds it took at most 15,390, 472 and 538 decisions with wrong probabilities
+    rng, monitor = np.random.default_rng(1), Monitor()
+    begin = 20_000 if error in ("the best arm, late", "never") else 0
+    for number in range(begin + {"one arm": 20_000, "never": 0}.get(error, 2000)):
+        p = (
+            rng.dirichlet(np.ones(5))
+            if error == "one arm"
+            else rng.permutation([0.8, 0.05, 0.05, 0.05, 0.05])
+        )
+        arm, logged = int(rng.choice(5, p=p)), p
+        if number >= begin:
+            factor = 1.0 + 0.2 * (np.arange(5) == 0) if error == "one arm" else 1.0
+            logged = np.where(p == 0.8, 0.64, 0.09) if error != "one arm" else p * factor
+        monitor.decided(decision(logged / logged.sum(), arm))
+    assert (monitor.ratio_chance < LEAST_CHANCE) == (error != "never")
 
 
 def test_batches_heed_forbidden_arms_control_groups_and_the_end_of_waiting(tmp_path: Path) -> None:
@@ -361,6 +409,7 @@ def test_batches_heed_forbidden_arms_control_groups_and_the_end_of_waiting(tmp_p
         return Agent.open(
             path,
             SharedThompson(),
+            salt="a",
             control=0.4,
             control_arm=2,
             reward_wait=5.0,
@@ -373,7 +422,14 @@ def test_batches_heed_forbidden_arms_control_groups_and_the_end_of_waiting(tmp_p
     names = [f"shop {number}" for number in range(40)]
     agent.forbid(names[0], [0, 1])
     whole = Agent(
-        SharedThompson(), control=0.4, control_arm=2, reward_wait=5.0, refits="never", seed=1, clock=clock
+        SharedThompson(),
+        salt="a",
+        control=0.4,
+        control_arm=2,
+        reward_wait=5.0,
+        refits="never",
+        seed=1,
+        clock=clock,
     )
     whole.forbid(names[0], [0, 1])
     expired = 0
@@ -381,7 +437,7 @@ def test_batches_heed_forbidden_arms_control_groups_and_the_end_of_waiting(tmp_p
         offered = rng.standard_normal((40, 4, 3))
         made, same = agent.ask_many(names, offered), whole.ask_many(names, offered)
         for name, decision, other in zip(names, made, same, strict=True):
-            if bucket_of(name) < round(0.4 * 1024):
+            if bucket_of(name, "a") < round(0.4 * 1024):
                 assert (decision.arm, decision.propensity) == (2, 1.0)
             else:
                 assert 0.0 < decision.propensity < 1.0
@@ -435,6 +491,64 @@ def test_alarms_are_raised_by_what_they_are_about_and_by_nothing_less() -> None:
     clock.now += 0.4
     agent.ask("a", np.eye(4))
     assert agent._desk.backwards == 0.5  # the most that it ever was
-    agent._engine.monitor.excess += [60.0, -60.0, *np.zeros(SLOTS - 2)]
+    agent._engine.monitor.won[0, 0] = 1001.0
     (alarm,) = agent.status().alarms
     assert alarm.startswith("sample ratio: choices do not agree with their probabilities")
+
+
+RED_OR_BLUE = {"encoder": Encoder(arms=("red", "blue"))}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"contrl": 0.1}, "an option of Agent must be a known name. Got 'contrl'. Did you mean 'control'"),
+        ({"control": 0.0004}, r"`control` of Agent must be 0 or round to 1/1024 at least.* Got 0.0004"),
+        ({"control_arm": -1}, "`control_arm` of Agent must be a name or a row from 0 on. Got -1"),
+        ({"control_arm": True}, "`control_arm` of Agent must be a name or a row"),
+        ({"floor": {0: 0.1}}, "`floor` of Agent must be a number, or by names of arms. Got 0"),
+        ({"floor": {"rde": 0.1}, **RED_OR_BLUE}, "an arm in `floor` of .* Got 'rde'. Did you mean 'red'"),
+        ({"control_arm": "rde", **RED_OR_BLUE}, "`control_arm` of Agent .* 'rde'. Did you mean 'red'"),
+    ],
+)
+def test_settings_that_would_do_nothing_are_refused(
+    wrong: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Agent(**wrong)
+    with pytest.raises(ValueError, match=message):
+        Agent.open(tmp_path / "agent.db", **wrong)
+    Agent.open(tmp_path / "agent.db").close()
+    if "encoder" not in wrong:
+        with pytest.raises(ValueError, match=message):
+            Agent.open(tmp_path / "agent.db", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("settings", "right", "wrong", "message"),
+    [
+        ({"floor": {"a": 0.1}}, {"a": [1.0, 0.0]}, np.eye(2), "`arms` must have names, as those in `floor`"),
+        ({"control_arm": "a"}, {"b": [1.0, 0.0]}, np.eye(2), "`arms` must have names, as `control_arm`"),
+        ({"control_arm": 1}, np.eye(2), {"a": [1.0, 0.0]}, "`arms` must be rows, as `control_arm`"),
+    ],
+)
+def test_arms_of_the_other_kind_than_settings_speak_of_are_refused_and_nothing_has_happened(
+    settings: dict[str, Any], right: Any, wrong: Any, message: str
+) -> None:
+    agent = Agent(control=0.5, refits="never", seed=0, **settings)
+    with pytest.raises(ValueError, match=message):
+        agent.ask("t", wrong)
+    with pytest.raises(ValueError, match=message):
+        agent.ask_many(["t"], [wrong])
+    with pytest.raises(ValueError, match=message):
+        agent.ask_many(["t"], wrong[None]) if isinstance(wrong, np.ndarray) else agent.ask("t", wrong)
+    assert (agent.status().tasks, agent.status().decisions) == (0, 0)
+    agent.ask("t", right)
+
+
+@pytest.mark.parametrize("path", [".", "", "folder"])
+def test_a_folder_is_no_file_for_an_agent(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(JournalError, match=f"{path!r} must be a file. Got a folder"):
+        Agent.open(path)

@@ -21,6 +21,31 @@ def result(name: str) -> dict[str, Any]:
     return found
 
 
+def test_late_rewards_cost_what_the_proof_found() -> None:
+    found = result("live")["late rewards"]["Shared()"]
+    for problem, one in found.items():
+        row = f"| {problem} | {one['ratio']:.3f} ± {one['+-']:.3f} | {one['worst seed']:.3f} |"
+        assert row in PAGE, row
+        assert one["ratio"] <= 1.1
+
+
+def test_alarms_are_raised_as_often_as_the_proof_found() -> None:
+    found = result("live")["sample-ratio alarms"]
+    runs = (
+        f"{found['runs']:,} runs of {found['decisions']:,} decisions, looked at every {found['looks every']}"
+    )
+    assert runs in " ".join(PAGE.split()), runs
+    for error, one in found["errors"].items():
+        median, most = (
+            "" if one[f"decisions, {which}"] is None else f"{one[f'decisions, {which}']:,}"
+            for which in ("median", "most")
+        )
+        row = f"| {error} | {one['raised']:.1%} | {median} | {most} |".replace("|  |  |", "| | |")
+        assert row in PAGE, row
+    assert found["errors"]["none"]["raised"] <= 0.05
+    assert min(one["raised"] for error, one in found["errors"].items() if error != "none") >= 0.99
+
+
 @pytest.mark.parametrize("proof", ["default-policy", "default-contenders"])
 def test_the_tables_of_policies_are_what_the_proofs_found(proof: str) -> None:
     found = result(proof)

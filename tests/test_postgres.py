@@ -31,6 +31,7 @@ psycopg = pytest.importorskip("psycopg")
 from proofs.postgres_checks import check_database, kill_in_turns, new_database, serving  # noqa: E402
 
 from posse.live.asker import Asker  # noqa: E402
+from posse.live.copying import copy_journal  # noqa: E402
 from posse.live.postgres import PostgresJournal  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -314,6 +315,22 @@ def test_status_export_and_archive_of_a_database(address: str, tmp_path: Path) -
     again.close()
     missing = run.invoke(app, ["status", address.replace("/t", "/nowhere")])
     assert (missing.exit_code, "must be there" in missing.stderr) == (1, True)
+
+
+def test_a_database_whose_events_were_all_archived_goes_on_from_what_it_knew(
+    address: str, tmp_path: Path
+) -> None:
+    agent = Agent.open(address, refits="never", seed=0)
+    for number in range(10):
+        agent.tell(agent.ask("a", np.eye(3)).id, float(number))
+    assert agent.archive(tmp_path / "old.parquet", before=1e12) == 10
+    drop(agent)
+    again = Agent.open(address, seed=0)
+    same_state(agent, again)
+    again.ask("a", np.eye(3))
+    assert (again.status().decisions, again.status().rewards) == (11, 10)
+    drop(again)
+    assert copy_journal(address, tmp_path / "copy.db") == (11, 10)
 
 
 def test_an_agent_in_a_database_does_what_one_in_a_file_does(address: str, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ import pytest
 from proofs.live_checks import crash, same_state, statistics_of
 
 from live_world import TASKS, arms, assert_same
-from posse import GramStatistics, LearningPolicy, Ridge, SharedThompson, Thompson
+from posse import GramStatistics, LearningPolicy, Ridge, Shared, SharedThompson, Thompson
 from posse.core.episode import Job
 from posse.core.estimate import Estimate
+from posse.core.posterior import Beliefs
 from posse.live import Agent
 from posse.live.events import Began, Failed
-from posse.live.refits import BackgroundFitter
+from posse.live.refits import BackgroundFitter, attempt
 
 PATIENCE = 60.0
 
@@ -48,6 +49,20 @@ def test_a_refit_beside_the_agent_leads_where_one_in_the_call_does() -> None:
         feed(agent, 15, 1)
         assert not agent.status().refitting
         same_state(agent, inline)
+
+
+def test_what_is_believed_after_a_refit_is_worked_out_beside_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def here(self: Shared, state: object) -> Beliefs:
+        raise AssertionError("beliefs were made in the process that decides")
+
+    with Agent(refits="background", seed=0) as agent:
+        feed(agent, 0, 14)
+        monkeypatch.setattr(Shared, "beliefs", here)
+        feed(agent, 14, 1)
+        wait_until(lambda: not agent.status().refitting)
+        assert (agent.status().version, agent.status().alarms) == (1, ())
 
 
 class StuckFitter(BackgroundFitter):
@@ -169,7 +184,7 @@ def test_an_operator_gives_up_the_refit_under_way_and_its_result_is_not_adopted(
     status = agent.status()
     assert (status.refitting, status.versions, status.version) == (False, 1, 0)
     before = agent._engine.state()
-    agent._desk.finished(job, 1, job.run().state, "")  # which comes too late
+    agent._desk.finished(job, 1, attempt(job))  # which comes too late
     assert agent.status() == status
     assert before.learner is not None
     after = agent._engine.state().learner

@@ -26,7 +26,7 @@ SPACES = """
 [spaces.shops]
 features = ["price", "<b>new</b>"]
 policy = "shared-thompson"
-control = 0.3
+control = 0.5
 reward_wait = 3600.0
 
 [spaces.silent]

@@ -20,7 +20,7 @@ from posse.live.ids import check_text
 from posse.live.journal import MemoryJournal
 from posse.live.records import Asked, Decision
 from posse.live.refits import fitter_of
-from posse.live.settings import Settings
+from posse.live.settings import Settings, known_options, salt_of
 from posse.numerics.checks import Array
 
 
@@ -40,6 +40,7 @@ class Options(TypedDict, total=False):
     refits: str
     publish: str
     keep: int
+    salt: str
 
 
 class Agent(Controls):
@@ -72,13 +73,14 @@ class Agent(Controls):
         control : float
             The share of units that are held back: they play `control_arm`, or by `control_policy`.
         control_arm : str or int, optional
-            An arm by name or row; by default any, with equal probabilities.
+            An arm by name or row; by default any, with equal probabilities. So it is where the arm is not on
+            offer, or forbidden for a task; the status has an alarm if that is so for most decisions.
         control_policy : Policy, optional
             What the control group plays by, without a floor. It learns from the rewards of that group alone,
             and its refits are made in the call that finds them due.
         floor : float or dict of str to float
-            The least probability of every arm on offer, or of arms by their names. Together they take at most
-            half of the choices.
+            The least probability of every arm on offer, or of arms by their names, all others having 0.
+            Together they take at most half of the choices.
         features : "chosen" or "all"
             Whether the journal keeps the features of the arm that was chosen, or of all arms.
         refits : "background", "inline" or "never"
@@ -88,6 +90,9 @@ class Agent(Controls):
             Whether a refit is decided by as soon as it is there, or once it is promoted.
         keep : int
             Of how many versions the states are kept, to go back to.
+        salt : str
+            By what units are drawn for the control group: agents with equal salts hold back the same units.
+            A new agent draws one of its own by default, from the seed if it has one.
 
     Examples
     --------
@@ -110,7 +115,7 @@ class Agent(Controls):
         clock: Callable[[], float] = time.time,
         **options: Unpack[Options],
     ) -> None:
-        settings = settings_of(policy, model, options)
+        settings = settings_of(policy, model, options, seed)
         self._begin_at(Desk(settings, MemoryJournal(), fitter_of(settings), model, seed, clock))
 
     @classmethod
@@ -333,9 +338,12 @@ class Agent(Controls):
         self._desk.acknowledge()
 
 
-def settings_of(policy: Policy | None, model: Model | None, options: Mapping[str, Any]) -> Settings:
+def settings_of(
+    policy: Policy | None, model: Model | None, options: Mapping[str, Any], seed: int | None
+) -> Settings:
     """Return the settings of a new agent."""
-    known = {name: value for name, value in options.items() if name != "policy"}
+    known = {"salt": salt_of(seed), **known_options(options)}
+    known.pop("policy", None)
     policy = options.get("policy", policy)
     if model is not None:
         if not isinstance(model, Model):

@@ -101,7 +101,7 @@ class Asker:
     def _go_by(self, stored: bytes) -> None:
         settings: Settings = from_bytes(stored)
         self._stored, self._settings = stored, settings
-        self._guard, self._offers = Guard(settings), Offers(settings.encoder)
+        self._guard, self._offers = Guard(settings), Offers(settings.encoder, settings.check_offer)
         policy = settings.control_policy
         self._holdback = None if policy is None else Holdback(policy, self._rng)
 

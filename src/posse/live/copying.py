@@ -9,7 +9,7 @@ from typing import Any
 
 from posse.live.events import Began
 from posse.live.files import journal_of, name_of, open_desk, read_desk
-from posse.live.journal import JournalError, LastingJournal
+from posse.live.journal import LAST, JournalError, LastingJournal
 from posse.live.rows import row_of
 
 # So many events are written in one transaction.
@@ -55,7 +55,7 @@ def copy_journal(source: str | os.PathLike[str], target: str | os.PathLike[str])
 def _copy(old: LastingJournal, new: LastingJournal, name: str) -> None:
     if any(True for _ in new.replay(0)):
         raise JournalError(f"{name!r} must be an empty journal to be copied to. Got one with events.")
-    for key in ("settings", "model"):
+    for key in ("settings", "model", "model made of", LAST):
         value = old.meta(key)
         if value is not None:
             new.set_meta(key, value)

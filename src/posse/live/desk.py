@@ -10,7 +10,6 @@ from typing import Any
 from posse.core.archive import in_a_line
 from posse.core.episode import Job
 from posse.core.model import Model
-from posse.core.posterior import Beliefs
 from posse.live import events as happened
 from posse.live.dice import Dice
 from posse.live.engine import Engine, EngineState, LostStateError
@@ -19,7 +18,7 @@ from posse.live.ids import Ids
 from posse.live.journal import Journal, JournalError
 from posse.live.offers import Offers
 from posse.live.records import DECIDED, Asked
-from posse.live.refits import Fitter
+from posse.live.refits import Fitter, Outcome
 from posse.live.settings import Settings
 from posse.live.starts import new_learner
 from posse.numerics.checks import check_number
@@ -65,10 +64,11 @@ class Desk:
         self.lock = threading.RLock()
         self.dice = Dice(seed)
         self.engine = Engine(settings, journal, self.dice.rng)
-        self.guard, self.offers, self.ids = Guard(settings), Offers(settings.encoder), Ids()
+        self.guard, self.ids = Guard(settings), Ids()
+        self.offers = Offers(settings.encoder, settings.check_offer)
         self.backwards = 0.0
         self.broken = ""
-        self._ended: tuple[int, Any, Beliefs | None, str] | None = None
+        self._ended: tuple[int, Outcome] | None = None
         self._every = snapshot_every
         self._resume(model)
         self._snapshot_at = self.engine.last + snapshot_every
@@ -198,25 +198,24 @@ class Desk:
         assert job is not None
         self.fitter.run(job, self.engine.begun, self.finished)
 
-    def finished(self, job: Job, number: int, state: Any, reason: str) -> None:
-        """Adopt the state that a refit led to, or take note of why it failed; called from any thread."""
-        beliefs = None
+    def finished(self, job: Job, number: int, outcome: Outcome) -> None:
+        """Adopt what a refit led to, or take note of why it failed; called from any thread."""
+        state, _, reason = outcome
         try:
             if not reason:
-                policy: Any = self.settings.policy
-                beliefs = policy.beliefs(state)
                 self.journal.save_version(number, state)
-        except Exception as error:  # what a policy may raise, or a full disk: the agent goes on without it
-            reason = in_a_line(error)
+        except Exception as error:  # a full disk, say: the agent goes on without it
+            outcome = state, None, in_a_line(error)
         with self.lock:
             if self.engine.job is not job or self.broken:  # given up meanwhile
                 return
             try:
-                self._end_refit(number, state, beliefs, reason)
+                self._end_refit(number, outcome)
             except JournalError:  # tried again with the next reward
-                self._ended = (number, state, beliefs, reason)
+                self._ended = (number, outcome)
 
-    def _end_refit(self, number: int, state: Any, beliefs: Beliefs | None, reason: str) -> None:
+    def _end_refit(self, number: int, outcome: Outcome) -> None:
+        state, beliefs, reason = outcome
         self._ended = None
         if reason or beliefs is None:
             self.record(happened.Failed(self.now(), number, reason))

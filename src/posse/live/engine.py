@@ -321,7 +321,7 @@ class Engine:
         """Return the engine as data; no refit may be under way."""
         ids = "\n".join(self.waiting).encode()
         monitor = self.monitor
-        arrays = ("excess", "variance", "moving", "rewards", "lift_counts", "lift_totals", "shadow")
+        arrays = ("won", "stake", "held", "moving", "rewards", "lift_counts", "lift_totals", "shadow")
         copies: dict[str, Any] = {name: getattr(monitor, name).copy() for name in arrays}
         return EngineState(
             last=self.last,

@@ -20,14 +20,14 @@ from posse.live.journal import Journal, JournalError, LastingJournal, MemoryJour
 from posse.live.packing import from_bytes, to_bytes
 from posse.live.records import Asked
 from posse.live.refits import InlineFitter, fitter_of
-from posse.live.settings import LASTING, Settings
+from posse.live.settings import LASTING, Settings, known_options
 from posse.live.sqlite import LEVELS, SqliteJournal
 from posse.numerics.checks import check_choice, check_integer
 
 # So many events of other processes are taken in one transaction.
 LEARN_AT_ONCE = 1000
 
-MakeSettings = Callable[[Policy | None, Model | None, Mapping[str, Any]], Settings]
+MakeSettings = Callable[[Policy | None, Model | None, Mapping[str, Any], int | None], Settings]
 
 
 def open_desk(
@@ -55,7 +55,7 @@ def open_desk(
     try:
         stored = journal.meta("settings")
         if stored is None:
-            settings = make(None, model, given)
+            settings = make(None, model, given, seed)
             journal.set_meta("model", to_bytes(model))
             journal.set_meta("model made of", digest_of(model))
         else:
@@ -81,6 +81,8 @@ def journal_of(
         from posse.live.postgres import PostgresJournal
 
         return PostgresJournal(str(path), durability, read_only=read_only)
+    if not Path(path).name or Path(path).is_dir():
+        raise JournalError(f"{os.fspath(path)!r} must be a file. Got a folder.")
     if read_only and not Path(path).is_file():
         raise JournalError(f"{os.fspath(path)!r} must be a journal. Got no such file.")
     return SqliteJournal(Path(path), durability, read_only=read_only)
@@ -107,6 +109,7 @@ def name_of(path: str | os.PathLike[str]) -> str:
 
 def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings:
     """Return settings with those changed that may change, or say which must not."""
+    known_options(given)
     for name in LASTING:
         if name in given and to_bytes(given[name]) != to_bytes(getattr(settings, name)):
             raise ValueError(

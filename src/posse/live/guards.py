@@ -12,11 +12,9 @@ from posse.core.rows import Choice
 from posse.live.holdback import Holdback
 from posse.live.offers import Offer
 from posse.live.records import DECIDED, UNKNOWN, Asked
-from posse.live.settings import Settings
+from posse.live.settings import BUCKETS, Settings
 from posse.numerics.checks import Array, IntArray
 
-# Units are hashed into so many buckets; a control group is the first of them.
-BUCKETS = 1024
 # Floors of all arms together take this share of the choices at most.
 MOST_FLOOR = 0.5
 
@@ -42,15 +40,21 @@ class Chosen(NamedTuple):
     control: bool
 
 
-def bucket_of(unit: str) -> int:
+def bucket_of(unit: str, salt: str = "") -> int:
     """Return the bucket that a unit is in, for ever and in every process.
+
+    Parameters
+    ----------
+    unit : str
+    salt : str
+        With another one units are in other buckets, as if they were drawn anew.
 
     Examples
     --------
-    >>> bucket_of("shop 1"), bucket_of("shop 2")
-    (502, 251)
+    >>> bucket_of("shop 1"), bucket_of("shop 2"), bucket_of("shop 2", "spring")
+    (502, 251, 358)
     """
-    return int.from_bytes(blake2b(unit.encode(), digest_size=2).digest(), "big") % BUCKETS
+    return int.from_bytes(blake2b(unit.encode(), digest_size=2, key=salt.encode()).digest(), "big") % BUCKETS
 
 
 def floors_of(settings: Settings, offer: Offer, allowed: Array | None) -> Array | float:
@@ -63,7 +67,7 @@ def floors_of(settings: Settings, offer: Offer, allowed: Array | None) -> Array 
         if allowed is None or floor == 0.0:
             return min(float(floor), MOST_FLOOR / n_arms)
         least = floor * allowed
-    elif offer.names is None:
+    elif offer.names is None:  # then there are no floors: others are refused with rows of a matrix
         return 0.0
     else:
         least = np.array([floor.get(name, 0.0) for name in offer.names])
@@ -82,7 +86,7 @@ class Guard:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._held = round(settings.control * BUCKETS)
+        self._held, self._salt = settings.n_held, settings.salt
 
     def choose(
         self,
@@ -114,7 +118,7 @@ class Guard:
             That the learner draws from, too.
         """
         allowed = None if not forbidden else _allowed(offer, forbidden)
-        bucket = bucket_of(unit) if self._held else -1
+        bucket = bucket_of(unit, self._salt) if self._held else -1
         mask = None if allowed is None else allowed[None] > 0
         if 0 <= bucket < self._held:
             if holdback is None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # An agent without a file knows so many decisions that wait for nothing any more.
 REMEMBERED = 20_000
+# Under this key a journal keeps the number of the last event that it had when some were removed: numbers go
+# on from there, and the snapshot that knows what was removed is none of a later time.
+LAST = "last"
 
 
 class JournalError(PosseError):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import chdtrc, stdtrit
+from scipy.special import stdtrit
 
 from posse.core.shipped import register
-from posse.live.guards import BUCKETS, bucket_of
+from posse.live.guards import bucket_of
 from posse.live.records import Asked
+from posse.live.settings import BUCKETS
 from posse.numerics.checks import Array, IntArray
 from posse.numerics.compiled import compiled
 
@@ -17,8 +18,18 @@ from posse.numerics.compiled import compiled
 SLOTS = 64
 # A decision's weight in the running mean of entropies.
 RATE = 1 / 500
-# Slots of less variance than this are watched together: a chi-square needs some counts.
-LEAST_VARIANCE = 5.0
+# From so few decisions of the control group nothing is concluded.
+FEW = 20
+# Arms are watched by their probability as well, in bands that begin at these and at 0.
+EDGES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
+# The bets on each slot and band: that its odds are so many times those that its probability says.
+ODDS = (1.02, 1.06, 1.2, 1.6, 3.0, 1 / 1.02, 1 / 1.06, 1 / 1.2, 1 / 1.6, 1 / 3.0)
+# Half of the stake is on bets from the begin; every bet gets this share of the rest with every decision, so
+# that an error that begins late is bet against, too.
+PAID = 1e-9
+# Nothing grows beyond this.
+MOST_WON = 1e280
+ROWS = SLOTS + len(EDGES) + 1
 
 
 @dataclass(kw_only=True)
@@ -29,10 +40,16 @@ class Monitor:
     ----------
     slots : dict of str to int
         Of the first named arms; those that came later are in slots by their hash.
-    excess : (64,)
-        Choices less probabilities, by slot.
-    variance : (64, 64)
-        Of the excess.
+    won : (74, 10)
+        What bets against the probabilities have grown to: by slot and, in the last 10 rows, by band of
+        probability.
+    stake : (1,)
+        What is left to bet with.
+    excess, variance : None
+        What snapshots had that were made before there were bets; it is not used.
+    held : (2,)
+        Of decisions of the control group: the running mean of whether the arm was drawn, instead of given,
+        and of their weights.
     moving : (2,)
         Running means of the entropies of decisions outside the control group, in units of the largest
         possible, and of their weights.
@@ -46,8 +63,11 @@ class Monitor:
     """
 
     slots: dict[str, int] = field(default_factory=dict)
-    excess: Array = field(default_factory=lambda: np.zeros(SLOTS))
-    variance: Array = field(default_factory=lambda: np.zeros((SLOTS, SLOTS)))
+    won: Array = field(default_factory=lambda: np.full((ROWS, len(ODDS)), 0.5 / (ROWS * len(ODDS))))
+    stake: Array = field(default_factory=lambda: np.full(1, 0.5))
+    excess: Array | None = None
+    variance: Array | None = None
+    held: Array = field(default_factory=lambda: np.zeros(2))
     moving: Array = field(default_factory=lambda: np.zeros(2))
     rewards: Array = field(default_factory=lambda: np.zeros(2))
     lift_counts: Array = field(default_factory=lambda: np.zeros((2, BUCKETS)))
@@ -68,7 +88,11 @@ class Monitor:
         else:
             known = self._places.get(asked.names)
             places = self._new_places(asked.names) if known is None else known
-        tally(chances, asked.arm, places, self.excess, self.variance, self.moving, not asked.control)
+        bet(chances, asked.arm, places, self.won, self.stake)
+        if asked.control:
+            self.held += RATE * ((chances[asked.arm] < 1.0, 1.0) - self.held)
+        else:
+            weigh(chances, self.moving)
 
     def _new_places(self, names: tuple[str, ...]) -> IntArray:
         slots = self.slots
@@ -100,9 +124,18 @@ class Monitor:
         return float(self.moving[0] / self.moving[1]) if self.moving[1] > 0.0 else float("nan")
 
     @property
+    def drawn(self) -> float:
+        """In which share of late decisions of the control group an arm was drawn; 0 while there are few."""
+        return float(self.held[0] / self.held[1]) if self.held[1] > FEW * RATE else 0.0
+
+    @property
     def ratio_chance(self) -> float:
-        """The chance of choices as far from their probabilities as these, by a chi-square test."""
-        return ratio_chance(self.excess, self.variance)
+        """The chance, at most, that right probabilities would ever come to look as wrong as these did.
+
+        By a bet: what right probabilities make of a stake of 1 has mean 1 at all times, so that it ever
+        reaches x with a chance of 1 / x at most (Ville), however often one looks.
+        """
+        return min(1.0, 1.0 / float(self.stake[0] + self.won.sum()))
 
     @property
     def control_reward(self) -> float | None:
@@ -128,25 +161,6 @@ class Monitor:
 
 
 register(Monitor, name="posse.live.Monitor")
-
-
-def ratio_chance(excess: Array, variance: Array) -> float:
-    """Return the chance of an excess (n,) of choices over probabilities as large as this or larger.
-
-    A chi-square test by its covariance (n, n); slots with a variance below 5 are taken together.
-    """
-    diagonal = np.diag(variance)
-    few, many = np.flatnonzero(diagonal < LEAST_VARIANCE), np.flatnonzero(diagonal >= LEAST_VARIANCE)
-    groups = np.zeros((len(many) + 1, len(excess)))
-    groups[np.arange(len(many)), many] = 1.0
-    groups[-1, few] = 1.0
-    z, v = groups @ excess, groups @ variance @ groups.T
-    values, vectors = np.linalg.eigh(v)
-    kept = values > max(LEAST_VARIANCE / 2, 1e-9 * values[-1])
-    if not kept.any():
-        return 1.0
-    along = vectors[:, kept].T @ z
-    return float(chdtrc(kept.sum(), np.sum(along**2 / values[kept])))
 
 
 def lift(counts: Array, totals: Array) -> tuple[float, float, float] | None:
@@ -176,26 +190,43 @@ def lift(counts: Array, totals: Array) -> tuple[float, float, float] | None:
 
 
 @compiled
-def tally(
-    chances: Array, arm: int, places: IntArray, excess: Array, variance: Array, moving: Array, free: bool
-) -> None:
-    """Count a choice by its probabilities (K,), in the slots (K,) of its arms; its entropy if free."""
-    n_arms, n_slots = len(chances), len(excess)
-    entropy = 0.0
-    by_slot = np.zeros(n_slots)
-    last = 0
-    for k in range(n_arms):
-        by_slot[places[k]] += chances[k]
+def bet(chances: Array, arm: int, places: IntArray, won: Array, stake: Array) -> None:
+    """Settle bets on a choice by its probabilities (K,), in the slots (K,) of its arms and in their bands.
+
+    Where the arm comes from a slot of probability q, a bet on odds that are r times as high is multiplied by
+    r / (1 + q (r - 1)), elsewhere by 1 / (1 + q (r - 1)): by 1 in the mean, if q is right.
+    """
+    by_row = np.zeros(ROWS)
+    chosen_band, last = 0, 0
+    for k in range(len(chances)):
+        band = SLOTS
+        for edge in EDGES:
+            band += chances[k] >= edge
+        if k == arm:
+            chosen_band = band
+        by_row[places[k]] += chances[k]
+        by_row[band] += chances[k]
         last = max(last, places[k])
-        if chances[k] > 0.0:
-            entropy -= chances[k] * np.log(chances[k])
-    excess[places[arm]] += 1.0
-    for i in range(last + 1):
-        p = by_slot[i]
-        excess[i] -= p
-        variance[i, i] += p
-        for j in range(last + 1):
-            variance[i, j] -= p * by_slot[j]
-    if free and n_arms > 1:
-        moving[0] += RATE * (entropy / np.log(n_arms) - moving[0])
+    paid = PAID * stake[0]
+    for row in range(ROWS):
+        if last < row < SLOTS:
+            continue
+        chosen = row in (places[arm], chosen_band)
+        if by_row[row] == 0.0 and not chosen:
+            continue
+        stake[0] -= paid * len(ODDS)
+        for tilt, odds in enumerate(ODDS):
+            gain = (odds if chosen else 1.0) / (1.0 + by_row[row] * (odds - 1.0))
+            won[row, tilt] = min(MOST_WON, (won[row, tilt] + paid) * gain)
+
+
+@compiled
+def weigh(chances: Array, moving: Array) -> None:
+    """Count the entropy of a choice by its probabilities (K,)."""
+    entropy = 0.0
+    for chance in chances:
+        if chance > 0.0:
+            entropy -= chance * np.log(chance)
+    if len(chances) > 1:
+        moving[0] += RATE * (entropy / np.log(len(chances)) - moving[0])
         moving[1] += RATE * (1.0 - moving[1])

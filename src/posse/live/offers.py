@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -39,6 +39,8 @@ class Offers:
     Parameters
     ----------
     encoder : Encoder, optional
+    check : callable, optional
+        Raises if arms must not be named, or must be: it is told whether they are.
 
     Examples
     --------
@@ -48,8 +50,8 @@ class Offers:
     Offer(names=('blue',), features=array([[1., 0., 1.]]))
     """
 
-    def __init__(self, encoder: Encoder | None) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: Encoder | None, check: Callable[[bool], None] | None = None) -> None:
+        self.encoder, self._check = encoder, check
         self._known: dict[tuple[str, ...], Offer] = {}
         self._plain = None if encoder is None else PlainNumbers.of(encoder)
 
@@ -64,6 +66,12 @@ class Offers:
         known : int, optional
             d, once it is known; an encoder knows it from the begin.
         """
+        offer = self._read(arms, context, known)
+        if self._check is not None:
+            self._check(offer.names is not None)
+        return offer
+
+    def _read(self, arms: Any, context: Mapping[str, Any] | None, known: int | None) -> Offer:
         dim = known if self.encoder is None else self.encoder.dim
         if isinstance(arms, np.ndarray) and arms.dtype.kind != "U":
             return Offer(None, self._checked(arms, None, context, dim))

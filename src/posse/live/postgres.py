@@ -25,7 +25,7 @@ from posse.live.database import (
 )
 from posse.live.engine import EngineState
 from posse.live.events import Event, Forbade, Joined, Told
-from posse.live.journal import JournalError
+from posse.live.journal import LAST, JournalError
 from posse.live.packing import from_bytes, to_bytes
 from posse.live.records import Asked
 from posse.live.rows import event_of, row_of
@@ -123,7 +123,7 @@ class PostgresJournal:
 
     def _read_last(self) -> int:
         found = [self._db.execute(f"SELECT max(turn) FROM posse_{table}").fetchone() for table in COLUMNS]
-        return max((row[0] for row in found if row is not None and row[0] is not None), default=0)
+        return max(int(self.meta(LAST) or 0), *(row[0] or 0 for row in found if row is not None))
 
     def meta(self, key: str) -> bytes | None:
         """Return what is kept under a key; None if nothing is."""
@@ -317,6 +317,7 @@ class PostgresJournal:
             gone = list(set(ids) - {id for (id,) in late})
             for table in ("rewards", "shown", "decisions"):
                 self._db.execute(f"DELETE FROM posse_{table} WHERE id = ANY(%s)", (gone,))
+            self.set_meta(LAST, b"%d" % self._last)
 
     def close(self) -> None:
         """Give up the connection, and with it the lock."""

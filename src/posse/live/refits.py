@@ -17,11 +17,14 @@ from typing import Any, Protocol
 from posse.core.archive import in_a_line
 from posse.core.codec import load, save
 from posse.core.episode import Job
+from posse.core.posterior import Beliefs
 from posse.live.settings import Settings
 from posse.live.states import MOST_BYTES
 
-# Is called with the job, its number, the state that it led to, and why it failed, "" if it did not.
-Finished = Callable[[Job, int, Any, str], None]
+# What a refit led to: a state, what is believed by it, and why it failed, "" if it did not.
+Outcome = tuple[Any, Beliefs | None, str]
+# Is called with the job, its number, and what it led to.
+Finished = Callable[[Job, int, Outcome], None]
 
 
 class Fitter(Protocol):
@@ -39,8 +42,7 @@ class InlineFitter:
 
     def run(self, job: Job, number: int, finished: Finished) -> None:
         """Run a refit."""
-        state, reason = attempt(job)
-        finished(job, number, state, reason)
+        finished(job, number, attempt(job))
 
     def close(self) -> None:
         """Do nothing: no refit is under way."""
@@ -66,21 +68,21 @@ class BackgroundFitter:
         try:
             save((job.policy, job.state, job.summary), self._folder / "job.posse")
         except ValueError:
-            finished(job, number, *attempt(job))
+            finished(job, number, attempt(job))
             return
         except OSError as error:
-            finished(job, number, None, in_a_line(error))
+            finished(job, number, (None, None, in_a_line(error)))
             return
         try:
-            state, reason = self._ask()
+            outcome = self._ask()
         except (OSError, ValueError) as error:
-            state, reason = None, f"the process that refits has ended: {in_a_line(error)}"
-        if "must be registered" in reason:
-            state, reason = attempt(job)
+            outcome = None, None, f"the process that refits has ended: {in_a_line(error)}"
+        if "must be registered" in outcome[2]:
+            outcome = attempt(job)
         if not self._closed:  # else it was given up, and has not failed
-            finished(job, number, state, reason)
+            finished(job, number, outcome)
 
-    def _ask(self) -> tuple[Any, str]:
+    def _ask(self) -> Outcome:
         """Return what the process answers to the job in the folder."""
         process = self._process
         if process is not None and process.poll() is not None:
@@ -90,11 +92,14 @@ class BackgroundFitter:
             process = self._process = _start()
         assert process.stdin is not None
         assert process.stdout is not None
-        paths = {name: str(self._folder / f"{name}.posse") for name in ("job", "state")}
+        paths = {name: str(self._folder / f"{name}.posse") for name in ("job", "state", "beliefs")}
         process.stdin.write(json.dumps(paths) + "\n")
         process.stdin.flush()
         reason = str(json.loads(process.stdout.readline())["failed"])
-        return (None, reason) if reason else (load(paths["state"], most_bytes=MOST_BYTES), "")
+        if reason:
+            return None, None, reason
+        state, parts = (load(paths[name], most_bytes=MOST_BYTES) for name in ("state", "beliefs"))
+        return state, Beliefs(*parts), ""
 
     def close(self) -> None:
         """End the process; a refit under way is given up."""
@@ -123,9 +128,11 @@ def fitter_of(settings: Settings) -> Fitter:
     return BackgroundFitter() if settings.refits == "background" else InlineFitter()
 
 
-def attempt(job: Job) -> tuple[Any, str]:
-    """Return the state that a refit leads to and "", or None and why it failed."""
+def attempt(job: Job) -> Outcome:
+    """Return what a refit leads to, made here and now."""
     try:
-        return job.run().state, ""
+        policy: Any = job.policy
+        state = job.run().state
+        return state, policy.beliefs(state), ""
     except Exception as error:  # whatever a fit may raise: an agent goes on without it
-        return None, f"{type(error).__name__}: {in_a_line(error)}"
+        return None, None, f"{type(error).__name__}: {in_a_line(error)}"

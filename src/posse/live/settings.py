@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from typing import Any
 
 from posse.core.encoder import Encoder
@@ -15,7 +18,11 @@ from posse.numerics.checks import check_choice, check_integer, check_number
 from posse.policies import Shared
 
 # Settings that say what was learned from which events: they stay as they are as long as the journal lives.
-LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward", "control_policy")
+LASTING = ("policy", "encoder", "rewards", "reward_wait", "default_reward", "control_policy", "salt")
+# Units are hashed into so many buckets; a control group is the first of them.
+BUCKETS = 1024
+# Bytes that a hash takes beside what is hashed.
+MOST_SALT = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +43,7 @@ class Settings:
     refits: str = "background"
     publish: str = "auto"
     keep: int = 10
+    salt: str = ""
 
     def __post_init__(self) -> None:
         self._check_kinds()
@@ -53,9 +61,8 @@ class Settings:
                 raise ValueError(
                     "`reward_wait` of Agent must say when `default_reward` begins to count. Got None."
                 )
-        check_number("`control` of Agent", self.control, 0.0, 1.0)
-        for least in self.floor.values() if isinstance(self.floor, dict) else [self.floor]:
-            check_number("`floor` of Agent", least, 0.0, 1.0)
+        self._check_control()
+        self._check_floor()
         if not self.amends and self.rewards != "first" and self.reward_wait is None:
             raise ValueError(
                 f"`reward_wait` of Agent must be given for rewards={self.rewards!r} with a policy that "
@@ -82,10 +89,59 @@ class Settings:
                 )
         if not isinstance(self.encoder, Encoder | None):
             raise ValueError(f"`encoder` of Agent must be an Encoder or None. Got {self.encoder!r:.200}.")
-        if not isinstance(self.control_arm, str | int | None):
+        if not isinstance(self.salt, str) or len(self.salt.encode()) > MOST_SALT:
             raise ValueError(
-                f"`control_arm` of Agent must be a name or a row. Got {self.control_arm!r:.200}."
+                f"`salt` of Agent must be text of at most {MOST_SALT} bytes. Got {self.salt!r:.200}."
             )
+
+    def _check_control(self) -> None:
+        """Raise if nobody could be in the control group, or its arm be none, whatever is on offer."""
+        check_number("`control` of Agent", self.control, 0.0, 1.0)
+        if self.control and not self.n_held:
+            raise ValueError(
+                f"`control` of Agent must be 0 or round to 1/{BUCKETS} at least, as units are in {BUCKETS:,} "
+                f"buckets. Got {self.control!r}."
+            )
+        arm = self.control_arm
+        row = isinstance(arm, int) and not isinstance(arm, bool) and arm >= 0
+        if not (row or isinstance(arm, str | None)):
+            raise ValueError(f"`control_arm` of Agent must be a name or a row from 0 on. Got {arm!r:.200}.")
+        if isinstance(arm, str):
+            self._check_name("`control_arm` of Agent", arm)
+
+    def _check_floor(self) -> None:
+        """Raise if a floor is no number, or that of no arm that there can be."""
+        if not isinstance(self.floor, dict):
+            check_number("`floor` of Agent", self.floor, 0.0, 1.0)
+            return
+        for name, least in self.floor.items():
+            if not isinstance(name, str):
+                raise ValueError(
+                    f"`floor` of Agent must be a number, or by names of arms. Got {name!r:.200}."
+                )
+            self._check_name("an arm in `floor` of Agent", name)
+            check_number("`floor` of Agent", least, 0.0, 1.0)
+
+    def _check_name(self, what: str, name: str) -> None:
+        """Raise if the encoder names the arms, and this is none of them."""
+        if self.encoder is not None and self.encoder.arms:
+            check_choice(what, name, self.encoder.arms)
+
+    def check_offer(self, named: bool) -> None:
+        """Raise if arms on offer are named, or rows of a matrix, and a setting speaks of the other kind."""
+        if not named and self.floor and isinstance(self.floor, dict):
+            raise ValueError(
+                f"`arms` must have names, as those in `floor` of Agent, {list(self.floor)}. Got rows."
+            )
+        arm = self.control_arm if self.control else None
+        if arm is not None and isinstance(arm, str) != named:
+            wanted, found = ("have names", "rows") if isinstance(arm, str) else ("be rows", "names")
+            raise ValueError(f"`arms` must {wanted}, as `control_arm` of Agent, {arm!r}. Got {found}.")
+
+    @property
+    def n_held(self) -> int:
+        """How many buckets of units are in the control group."""
+        return round(self.control * BUCKETS)
 
     @property
     def amends(self) -> bool:
@@ -119,3 +175,21 @@ def _check_policy(name: str, policy: Any) -> None:
 register(Settings, name="posse.live.Settings")
 
 NAMES = tuple(item.name for item in fields(Settings))
+
+
+def known_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return settings by name as they are, or say which of the names is none."""
+    for name in options:
+        check_choice("an option of Agent", name, NAMES)
+    return options
+
+
+def salt_of(seed: int | None) -> str:
+    """Return the salt of a new agent: fresh, or what its seed says.
+
+    Examples
+    --------
+    >>> salt_of(0), len(salt_of(None))
+    ('5feceb66ffc86f38', 16)
+    """
+    return secrets.token_hex(8) if seed is None else sha256(str(seed).encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from posse.live.engine import EngineState
 from posse.live.events import Event, Forbade, Joined
-from posse.live.journal import JournalError
+from posse.live.journal import LAST, JournalError
 from posse.live.locks import FileLock
 from posse.live.records import Asked, Reward
 from posse.live.rows import decision_of, event_of, row_of
@@ -119,7 +119,7 @@ class SqliteJournal:
 
     def _read_last(self) -> int:
         found = [self._db.execute(f"SELECT max(seq) FROM {table}").fetchone()[0] for table in INSERT]
-        return max((number for number in found if number is not None), default=0)
+        return max(int(self.meta(LAST) or 0), *(number or 0 for number in found))
 
     def meta(self, key: str) -> bytes | None:
         """Return what is kept under a key; None if nothing is."""
@@ -287,6 +287,7 @@ class SqliteJournal:
             db.execute("BEGIN IMMEDIATE")
             for table in ("rewards", "shown", "decisions"):
                 db.executemany(f"DELETE FROM {table} WHERE id = ?", [(id,) for id in ids])
+            self.set_meta(LAST, b"%d" % self._last)
             db.execute("COMMIT")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LEAST_ENTROPY, ENOUGH = 0.01, 500
 # Choices as far from their probabilities as this have something wrong with them.
 LEAST_CHANCE = 0.001
+# The control group's arm is a wrong one if it cannot be played in more than this share of its decisions.
+MOST_DRAWN = 0.5
 # Seconds by which clocks are put right every now and then.
 LEAST_BACKWARDS = 1.0
 
@@ -54,7 +56,7 @@ class Status:
     entropy : float
         Of late decisions, 1 for choices at random and 0 for none.
     sample_ratio : float
-        The chance of choices as far from their probabilities as these.
+        The chance, at most, that right probabilities would ever come to look as wrong as these did.
     control_reward : float, optional
         The mean reward of the control group.
     lift : float, optional
@@ -152,6 +154,9 @@ def alarms_of(desk: Desk) -> list[str]:
         found.append(f"refit: the last one failed: {engine.failure}")
     if engine.holdback is not None and engine.holdback.failure:
         found.append(f"control: the last refit of its policy failed: {engine.holdback.failure}")
+    arm = desk.settings.control_arm
+    if arm is not None and monitor.drawn > MOST_DRAWN:
+        found.append(f"control: its arm {arm!r} could not be played in {monitor.drawn:.0%} of late decisions")
     if desk.backwards >= LEAST_BACKWARDS:
         found.append(f"clock: it went backwards by {desk.backwards:.3f} s")
     return found

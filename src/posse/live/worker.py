@@ -18,13 +18,16 @@ from posse.live.states import MOST_BYTES
 
 
 def serve(requests: IO[str], answers: IO[str]) -> None:
-    r"""Make a refit for every line of requests, `{"job": path, "state": path}`, and answer why it failed.
+    r"""Make a refit for every line of requests, and answer why it failed.
+
+    A request is `{"job": path, "state": path, "beliefs": path}`. Beliefs are made of the state as it is in
+    its file, as they are when a journal is replayed.
 
     Examples
     --------
     >>> from io import StringIO
     >>> answers = StringIO()
-    >>> serve(StringIO('{"job": "nowhere.posse", "state": "state.posse"}\n'), answers)
+    >>> serve(StringIO('{"job": "nowhere.posse"}\n'), answers)
     >>> answers.getvalue()
     '{"failed": "FileNotFoundError: [Errno 2] No such file or directory: \'nowhere.posse\'"}\n'
     """
@@ -33,6 +36,8 @@ def serve(requests: IO[str], answers: IO[str]) -> None:
         try:
             policy, state, summary = load(request["job"], most_bytes=MOST_BYTES)
             save(policy.update(state, summary), request["state"])
+            beliefs = policy.beliefs(load(request["state"], most_bytes=MOST_BYTES))
+            save(tuple(beliefs.parts), request["beliefs"])
             failed = ""
         except Exception as error:  # whatever a fit may raise: the agent is told
             failed = f"{type(error).__name__}: {in_a_line(error)}"

@@ -19,7 +19,7 @@ COUNTS = {
 STANDS = {
     "version": "The version that decisions are made by.",
     "entropy": "Entropy of late choices, 1 at random.",
-    "sample_ratio": "Chance of choices as far from their probabilities as these.",
+    "sample_ratio": "Chance, at most, that right probabilities would ever look as wrong as these.",
 }
 
 
