@@ -111,7 +111,7 @@ def test_any_process_decides_and_is_told_and_rewards_count_once(clients: list[Cl
     wait_until(lambda: sum(task["rewards"] for task in one.get("/v1/tasks")["tasks"]) == told + 51)
     assert {effect["feature"] for effect in one.get("/v1/tasks/shop%201")["effects"]} >= {"price", "new"}
     assert 'posse_rewards_total{space="default"} 115' in one.get("/metrics")
-    assert one.get("/readyz") == {"ok": True}
+    assert one.get("/readyz") == {"ok": True, "store": "here"}
 
 
 def test_what_an_operator_does_reaches_all_processes(clients: list[Client]) -> None:

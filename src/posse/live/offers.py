@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -100,6 +101,7 @@ class Offers:
                     f"arm {missing[0]!r} must have column {column!r}. Got {list(arms[missing[0]])!r}."
                 )
             table[column] = [row[column] if column in row else common[column] for row in rows]
+        check_numbers(encoder, table)
         features = encoder.encode(table, names if encoder.arms else None)
         return np.ascontiguousarray(np.broadcast_to(features, (len(names), encoder.dim)))
 
@@ -117,6 +119,7 @@ class Offers:
                     f"`context` of ask must have column {column.name!r}. Got {list(common)!r:.200}."
                 )
         table = {name: [value] * len(names) for name, value in common.items()}
+        check_numbers(encoder, table)
         offer = Offer(names, np.ascontiguousarray(encoder.encode(table, list(names))))
         if context is None and len(self._known) < MOST_OFFERS:
             self._known[names] = offer
@@ -177,6 +180,21 @@ class PlainNumbers:
         features = np.ones((len(rows), self._constant + found.shape[1]))
         features[:, self._constant :] = (found - self._mean) / self._scale
         return features
+
+
+def check_numbers(encoder: Encoder, table: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse text and numbers out of bounds where an encoder has a number: a log may have them, no request.
+
+    What is missing, None or NaN, is for the encoder.
+    """
+    for column in encoder.columns:
+        if isinstance(column, NumberColumn):
+            for value in table[column.name]:
+                large = isinstance(value, Real) and abs(float(value)) > LARGEST
+                if large or isinstance(value, str | bytes):
+                    raise ValueError(
+                        f"column {column.name!r} must be numbers of at most 1e75. Got {value!r:.200}."
+                    )
 
 
 def _checked_names(arms: Iterable[str]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Endpoint:
     ) -> None:
         self.method, self.path, self.role = method, path, role
         self.takes, self.returns, self.work, self.meter = takes, returns, work, meter
-        self._decode = msgspec.json.Decoder(takes).decode
+        self._decode, self._counts = msgspec.json.Decoder(takes).decode, meter.begin_of(path)
         self.threaded = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +69,7 @@ class Endpoint:
                 given = {**QueryParams(scope["query_string"]), **scope["path_params"], "roles": roles}
             found = await run_in_threadpool(self.work, given) if self.threaded else self.work(given)
         finally:
-            self.meter.answered(self.path, time.perf_counter() - begun)
+            self.meter.answered(self._counts, time.perf_counter() - begun)
         if isinstance(found, Response):
             await found(scope, receive, send)  # type: ignore[arg-type]
             return
@@ -206,12 +206,12 @@ class Handlers:
         return wire.Done()
 
     def ready(self, given: dict[str, str]) -> Any:
-        """Say that the store can be used."""
-        self.service.store.tokens()
-        return wire.Done()
+        """Say that decisions are made, and whether the database can be reached; 503 if none can be made."""
+        return wire.Ready(store="away" if self.service.away() else "here")
 
     def metrics(self, given: dict[str, str]) -> Response:
         """Return what Prometheus reads."""
+        self.meter.queued(self.service.queued())
         text = self.meter.text(self.service.summary())
         return Response(text, 200, HEADERS, "text/plain; version=0.0.4; charset=utf-8")
 
@@ -239,7 +239,7 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
         made("GET", "/v1/traffic", "read", None, free, h.traffic),
         made("GET", "/metrics", "read", None, str, h.metrics),
         made("GET", "/healthz", None, None, wire.Done, h.health),
-        made("GET", "/readyz", None, None, wire.Done, h.ready),
+        made("GET", "/readyz", None, None, wire.Ready, h.ready),
     ]
 
 
@@ -251,6 +251,7 @@ def make_app(
     limits: Limits,
     threaded: bool = False,
     history: History | None = None,
+    meter: Meter | None = None,
 ) -> App:
     """Return the service as an ASGI application.
 
@@ -266,8 +267,10 @@ def make_app(
         Whether requests wait for a disk or a database, so that others should go on meanwhile.
     history : History, optional
         What the page shows over time; its owner keeps it up to date.
+    meter : Meter, optional
+        Counts requests, with those of other processes.
     """
-    meter = Meter()
+    meter = meter or Meter()
     endpoints = endpoints_of(Handlers(service, meter, history or History()))
     for endpoint in endpoints:
         endpoint.threaded = threaded and endpoint.path != "/healthz"  # which waits for nothing

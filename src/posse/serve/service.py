@@ -328,6 +328,15 @@ class Service:
             if version.agent is not None
         }
 
+    def away(self) -> bool:
+        """Return whether the store is a database that is away; raise if it is a file that cannot be used."""
+        self.store.tokens()
+        return False
+
+    def queued(self) -> int:
+        """Return how many decisions this process keeps until its database is back."""
+        return 0
+
     def close(self) -> None:
         """Save the state of all agents, and give up the store."""
         with self._lock:
