@@ -84,6 +84,12 @@ def _read(
         whole = np.ascontiguousarray(arms, dtype=np.float64)
         desk.offers.read(whole.reshape(-1, arms.shape[2]), None, dim)
         return [Offer(None, whole[row]) for row in range(n_rows)], whole
+    if contexts is None and n_rows and not isinstance(arms, np.ndarray):
+        found = desk.offers.read_many(arms, dim)
+        if found is not None:
+            offers, whole = found
+            alike = len({len(offer.features) for offer in offers}) == 1
+            return offers, whole.reshape(n_rows, -1, whole.shape[1]) if alike else None
     offers = []
     for row in range(n_rows):
         offer = desk.offers.read(arms[row], None if contexts is None else contexts[row], dim)

@@ -216,6 +216,8 @@ class Service:
             return
         wanted = len(space.features) + len(space.context)
         n_context = 0 if context is None else len(context)
+        if set(map(len, arms.values())) == {wanted - n_context}:
+            return
         for arm, row in arms.items():
             if isinstance(row, dict) and len(row) + n_context != wanted:
                 found = [*row, *(context or {})]
