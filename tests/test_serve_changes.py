@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections import Counter
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from live_world import Clock
 from posse import Agent, IndependentGreedy
-from serve_world import Served, served
+from serve_world import Served, served, wait_until
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("uvicorn")
@@ -66,6 +67,23 @@ def test_a_space_changes_in_place_and_others_begin_while_many_ask_and_tell(
         spaces = {one["space"]["name"]: one["space"] for one in admin.get("/v1/spaces")["spaces"]}
         assert (spaces["m"]["floor"], len(spaces)) == (0.25, 26)
         admin.close()
+
+
+def test_the_demonstration_fills_both_of_its_spaces_and_ends_when_it_is_interrupted() -> None:
+    server = Served("--demo", "--port", 0)
+    client = server.client()
+
+    def alive() -> bool:
+        spaces = client.get("/v1/status")["spaces"]
+        assert set(spaces) == {"shops", "banners"}
+        return all(space["decisions"] and space["rewards"] for space in spaces.values())
+
+    wait_until(alive)
+    assert client.get("/v1/tasks?space=shops")["tasks"]
+    client.close()
+    code, said, errors = server.end(signal.SIGINT)
+    assert (code, "Traceback" in errors) == (0, False), errors
+    assert "A month of 50 shops is played" in said
 
 
 def test_an_agent_goes_by_changed_settings_and_so_it_does_when_it_is_opened_again(tmp_path: Path) -> None:

