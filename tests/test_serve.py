@@ -19,7 +19,7 @@ from posse import Agent
 from serve_world import ARMS, Client, Served, refused, run, served
 
 pytest.importorskip("uvicorn")
-from posse.serve import Service, Space
+from posse.serve import Service, Space, answers
 from posse.serve.stores import FileStore
 
 pytestmark = pytest.mark.slow
@@ -204,6 +204,8 @@ def test_a_number_that_is_missing_counts_as_the_mean_of_its_feature(client: Clie
 
 
 def test_health_readiness_metrics_and_the_description_are_served(client: Client) -> None:
+    import msgspec
+
     client.post("/v1/ask", task="a secret name", arms=ARMS)
     assert client.get("/healthz") == {"ok": True}
     assert client.get("/readyz") == {"ok": True, "store": "here"}
@@ -212,6 +214,21 @@ def test_health_readiness_metrics_and_the_description_are_served(client: Client)
     assert 'posse_request_seconds_count{path="/v1/ask"}' in text
     assert "secret" not in text
     described = client.get("/openapi.json")
+    for path, kind in {
+        "/v1/tasks": answers.Tasks,
+        "/v1/tasks/a%20secret%20name": answers.Learned,
+        "/v1/versions": answers.Versions,
+        "/v1/spaces": answers.Spaces,
+        "/v1/status": answers.ServiceStatus,
+        "/v1/traffic": answers.Traffic,
+    }.items():
+        found = client.get(path)
+        assert set(found) == set(kind.__struct_fields__)
+        assert json.loads(msgspec.json.encode(msgspec.convert(found, kind))) == found
+    for operations in described["paths"].values():
+        for one in operations.values():
+            (content,) = one["responses"]["200"]["content"].values()
+            assert content["schema"] != {"type": "object"}
     for path in ("/v1/ask", "/v1/tell", "/v1/decisions/{id}", "/v1/tasks/{name}", "/v1/rollback", "/metrics"):
         assert path in described["paths"]
     assert client.call("GET", "/v1/nothing").status == 404

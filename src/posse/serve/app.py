@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from posse.core.extras import extra
-from posse.serve import wire
+from posse.serve import answers, wire
 from posse.serve.faults import HEADERS, answers_to_errors
 from posse.serve.findings import with_found
 from posse.serve.gate import SECURITY, App, Gate, Limits, Receive, Scope, Send
@@ -218,7 +218,7 @@ class Handlers:
 
 def endpoints_of(handlers: Handlers) -> list[Endpoint]:
     """Return all that can be called, in the order of the description."""
-    h, free = handlers, dict[str, Any]
+    h = handlers
     made = partial(Endpoint, meter=handlers.meter)
     return [
         made("POST", "/v1/ask", "ask", wire.Ask, wire.Answer, h.ask),
@@ -227,16 +227,16 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
         made("POST", "/v1/tell/batch", "tell", wire.TellMany, wire.Done, h.tell_many),
         made("POST", "/v1/activate", "tell", wire.Shown, wire.Done, h.activate),
         made("GET", "/v1/decisions/{id:path}", "read", None, wire.Record, h.decision),
-        made("GET", "/v1/tasks", "read", None, free, h.tasks),
-        made("GET", "/v1/tasks/{name:path}", "read", None, free, h.task),
-        made("GET", "/v1/versions", "read", None, free, h.versions),
+        made("GET", "/v1/tasks", "read", None, answers.Tasks, h.tasks),
+        made("GET", "/v1/tasks/{name:path}", "read", None, answers.Learned, h.task),
+        made("GET", "/v1/versions", "read", None, answers.Versions, h.versions),
         made("POST", "/v1/promote", "admin", wire.Turn, wire.Done, h.promote),
         made("POST", "/v1/rollback", "admin", wire.Turn, wire.Done, h.rollback),
         made("POST", "/v1/freeze", "admin", wire.Freeze, wire.Done, h.freeze),
-        made("GET", "/v1/spaces", "read", None, free, h.spaces),
-        made("POST", "/v1/spaces", "admin", Space, free, h.put_space),
-        made("GET", "/v1/status", "read", None, free, h.status),
-        made("GET", "/v1/traffic", "read", None, free, h.traffic),
+        made("GET", "/v1/spaces", "read", None, answers.Spaces, h.spaces),
+        made("POST", "/v1/spaces", "admin", Space, answers.SpaceVersion, h.put_space),
+        made("GET", "/v1/status", "read", None, answers.ServiceStatus, h.status),
+        made("GET", "/v1/traffic", "read", None, answers.Traffic, h.traffic),
         made("GET", "/metrics", "read", None, str, h.metrics),
         made("GET", "/healthz", None, None, wire.Done, h.health),
         made("GET", "/readyz", None, None, wire.Ready, h.ready),
