@@ -95,12 +95,7 @@ class Offers:
         if not all(type(arms) is dict and arms for arms in many):
             return None
         rows = list(chain.from_iterable(arms.values() for arms in many))
-        kinds = set(map(type, rows))
-        if kinds == {list}:
-            dim = known if self.encoder is None else self.encoder.dim
-            features = packed(rows, len(rows[0]) if dim is None else dim)
-        else:
-            features = self._plain.read(rows) if kinds == {dict} and self._plain is not None else None
+        features = self._features(rows, known)
         if features is None or not np.abs(features).max() <= LARGEST:
             return None
         offers, begin = [], 0
@@ -108,6 +103,14 @@ class Offers:
             names, begin = self._named(arms), begin + len(arms)
             offers.append(Offer(names, features[begin - len(names) : begin]))
         return offers, features
+
+    def _features(self, rows: list[Any], known: int | None) -> Array | None:
+        """Return features of rows that are all lists, or all numbers by name; None if they are not."""
+        kinds = set(map(type, rows))
+        if kinds == {dict} and self._plain is not None:
+            return self._plain.read(rows)
+        dim = known if self.encoder is None else self.encoder.dim
+        return packed(rows, len(rows[0]) if dim is None else dim) if kinds == {list} else None
 
     def _named(self, arms: Iterable[str]) -> tuple[str, ...]:
         """Return names of arms as they are, once they were found to be right."""
@@ -175,10 +178,7 @@ class Offers:
     def _checked(self, arms: Any, names: tuple[str, ...] | None, context: object, dim: int | None) -> Array:
         if context is not None:
             raise ValueError("`context` must be None where arms are given by their features. Got a context.")
-        plain = type(arms) is list and arms and set(map(type, arms)) == {list}
-        features = packed(arms, len(arms[0])) if plain else None
-        if features is None:
-            features = as_numbers("arms", arms, ": one number for each feature")
+        features = matrix_of(arms)
         if features.ndim != 2 or not features.size or (dim is not None and features.shape[1] != dim):
             wanted = "d" if dim is None else f"d={dim}, as before"
             raise ValueError(f"`arms` must have shape (K, {wanted}). Got {features.shape}.")
@@ -226,6 +226,15 @@ class PlainNumbers:
         np.subtract(found, self._mean, out=found)
         np.divide(found, self._scale, out=features[:, self._constant :])
         return features
+
+
+def matrix_of(arms: Any) -> Array:
+    """Return rows of numbers as an array, or say that they are not."""
+    if type(arms) is list and arms and set(map(type, arms)) == {list}:
+        features = packed(arms, len(arms[0]))
+        if features is not None:
+            return features
+    return as_numbers("arms", arms, ": one number for each feature")
 
 
 def packed(rows: Sequence[Sequence[Any]], width: int) -> Array | None:
