@@ -50,9 +50,15 @@ def live(
 
 
 @app.command()
-def serve(repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 10) -> None:
+def serve(
+    repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 10,
+    keep: Annotated[bool, typer.Option("--keep", help="Store it, and write it into the page.")] = False,
+) -> None:
     """Time requests to `posse serve` beside a random arm by the server it has, and by another."""
-    console.print(service.requests(repeats))
+    found = service.measure(repeats)
+    console.print(service.table(found))
+    if keep:
+        service.keep(found)
 
 
 @app.command()

@@ -126,7 +126,7 @@ async def main(port: int, kind: str, most: int, connections: int) -> None:
     await load.end
     seconds, spent = time.perf_counter() - begun, used() - before
     median, high = np.percentile(load.seconds, [50, 99])
-    print(json.dumps({"seconds": seconds, "client": spent, "median": median, "high": high}))
+    print(json.dumps({"seconds": seconds, "client": spent, "median": median, "high": high, "whole": used()}))
 
 
 if __name__ == "__main__":

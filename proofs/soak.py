@@ -2,7 +2,12 @@
 
 Two processes ask, one learns and one is ready to. First it is found out how many decisions a second, each
 with its reward, go through clients of this program; then 0.7 of that goes on, while the process that learns
-and those that ask are killed in turns, at random moments in the first two thirds of the time.
+and those that ask are killed in turns, at random moments in the first two thirds of the time. Meanwhile the
+memory of all processes is watched, and how many rows the learner has not taken.
+
+It fails if a reward is lost or counted twice, if a client that retries sees an error, if a try fails that no
+kill came shortly before, or if memory is not flat: no process ever has more than `MOST`, and one that has
+lived for `LONG` grows by at most `GROWTH` in the last third of its life.
 """
 
 from __future__ import annotations
@@ -36,8 +41,15 @@ from proofs.postgres_checks import new_database, serving
 
 TASKS, ARMS, DIM = 50, 5, 4
 CONNECTIONS, RETRIES, SHARE = 16, 8, 0.7
-# In this part of the time processes are killed; in the rest memory is watched.
+# In this part of the time processes are killed.
 KILLING = 0.65
+# A try fails within so many seconds of a kill, if it does.
+SOON = 5.0
+# MiB that a process has at most.
+MOST = 400.0
+# Seconds after which the 20,000 decisions that a process remembers are there, and how much its memory may
+# grow from then on.
+LONG, GROWTH = 180.0, 0.03
 
 
 class Service:
@@ -88,6 +100,7 @@ class Traffic:
         self.url = url
         self.told: dict[str, tuple[int, Array, float]] = {}
         self.tries: Counter[str] = Counter()
+        self.errors: list[float] = []
         self.failed: list[str] = []
         self.times: list[float] = []
 
@@ -131,46 +144,111 @@ class Traffic:
                 found = await send(*given, **named)
             except httpx.TransportError as error:
                 self.tries[type(error).__name__] += 1
+                self.errors.append(time.monotonic())
                 raise
             self.tries[str(found.status_code)] += 1
+            if found.status_code != 200:
+                self.errors.append(time.monotonic())
             return found
 
         client._http.post = counted  # type: ignore[method-assign]
 
 
+class Watcher(threading.Thread):
+    """Looks every second at the memory of all processes of a service, and at what its learner has not taken.
+
+    Attributes
+    ----------
+    memory : dict of (kind, pid) to list of (time, MiB)
+    backlog : list of int
+    """
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self.service, self._stop_now = service, threading.Event()
+        self.memory: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        self.backlog: list[int] = []
+
+    def run(self) -> None:
+        """Look, until somebody says stop."""
+        page = os.sysconf("SC_PAGESIZE") / 2**20
+        store = DatabaseStore(self.service.address)
+        journal = store.journal("default", 1)
+        store.close()
+        with psycopg.connect(journal, autocommit=True) as db:
+            waiting = (
+                "SELECT (SELECT count(*) FROM posse_decisions WHERE turn IS NULL) + "
+                "(SELECT count(*) FROM posse_rewards WHERE turn IS NULL)"
+            )
+            while not self._stop_now.wait(1.0):
+                self.backlog.append((db.execute(waiting).fetchone() or (0,))[0])
+                for kind in ("asks", "learns"):
+                    for pid in self.service.pids(kind):
+                        with suppress(FileNotFoundError, ProcessLookupError):  # it was killed just now
+                            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                            found = self.memory.setdefault((kind, pid), [])
+                            found.append((time.monotonic(), pages * page))
+
+    def end(self) -> None:
+        """Look no more."""
+        self._stop_now.set()
+        self.join()
+
+    def summary(self) -> dict[str, Any]:
+        """Return how memory went, and the learner's backlog; raise if memory was not flat."""
+        grown: list[tuple[str, float]] = []
+        for (kind, _), seen in self.memory.items():
+            times, sizes = np.array(seen).T
+            life = times[-1] - times[0]
+            if life >= LONG:
+                late = sizes[times >= times[-1] - life / 3]
+                grown.append((kind, float(late[-1] / late[0] - 1.0)))
+        most = max(size for seen in self.memory.values() for _, size in seen)
+        assert most <= MOST, most
+        assert all(growth <= GROWTH for _, growth in grown), grown
+        return {
+            "memory": {
+                "processes watched": len(self.memory),
+                "most MiB of one": round(most, 1),
+                "growth in the last third of long lives": [
+                    {"kind": kind, "growth": round(growth, 4)} for kind, growth in grown
+                ],
+            },
+            "rows the learner had not taken": {
+                "median": int(np.median(self.backlog)),
+                "99 %": int(np.quantile(self.backlog, 0.99)),
+                "worst": max(self.backlog),
+                "at the end": self.backlog[-1],
+            },
+        }
+
+
 class Killer(threading.Thread):
-    """Kills processes of a service in turns, and watches how soon another learns, and how memory goes."""
+    """Kills processes of a service in turns, and watches how soon another learns."""
 
     def __init__(self, service: Service, seconds: float, kills: int, rng: np.random.Generator) -> None:
         super().__init__()
         self.service, self.seconds, self.kills, self.rng = service, seconds, kills, rng
         self.killed: Counter[str] = Counter()
         self.replaced: list[float] = []
-        self.memory: dict[tuple[str, int], list[float]] = {}
+        self.times: list[float] = []
         self.failure: Exception | None = None
 
     def run(self) -> None:
-        """Kill, and then watch."""
+        """Kill."""
         try:
             begun, each = time.monotonic(), KILLING * self.seconds / self.kills
             for number in range(self.kills):
                 when = begun + each * (number + self.rng.uniform(0.1, 0.6))
                 time.sleep(max(0.0, when - time.monotonic()))
                 self._kill("asks" if number % 2 else "learns")
-            time.sleep(max(0.0, begun + (KILLING + 0.05) * self.seconds - time.monotonic()))
-            while time.monotonic() < begun + self.seconds:
-                for kind in ("asks", "learns"):
-                    for pid in self.service.pids(kind):
-                        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-                        found = self.memory.setdefault((kind, pid), [])
-                        found.append(pages * os.sysconf("SC_PAGESIZE") / 2**20)
-                time.sleep(1.0)
         except Exception as error:  # the thread that started this one has to know
             self.failure = error
 
     def _kill(self, kind: str) -> None:
         learner = self._wait_for(self.service.learner)
         pid = learner if kind == "learns" else int(self.rng.choice(self.service.pids("asks")))
+        self.times.append(time.monotonic())
         os.kill(pid, signal.SIGKILL)
         self.killed[kind] += 1
         if kind == "learns":
@@ -214,6 +292,11 @@ def pick_up(url: str, turns: int) -> list[float]:
     return found
 
 
+def since_kill(moment: float, kills: list[float]) -> float:
+    """Return the seconds since the last kill before a moment; without end if there was none."""
+    return min((moment - kill for kill in kills if kill <= moment), default=np.inf)
+
+
 def check(address: str, traffic: Traffic) -> None:
     """Every acknowledged reward is in the database, once, and counted once; and there are no others."""
     store = DatabaseStore(address)
@@ -242,25 +325,25 @@ def soak(address: str, seconds: float, kills: int, tries: float) -> dict[str, An
     """Serve from a database for so long, with so many kills, after some seconds to find out the capacity."""
     service = Service(address)
     traffic = Traffic(service.url)
-    killer = Killer(service, seconds, kills, np.random.default_rng(0))
+    killer, watcher = Killer(service, seconds, kills, np.random.default_rng(0)), Watcher(service)
     try:
         asyncio.run(traffic.run(min(2.0, tries), 50.0))
         capacity = asyncio.run(traffic.run(tries, np.inf))
         traffic.times.clear()
+        watcher.start()
         own, begun = time.process_time(), time.monotonic()
         killer.start()
         rate = asyncio.run(traffic.run(seconds, SHARE * capacity))
         own, begun = time.process_time() - own, time.monotonic() - begun
         killer.join()
+        watcher.end()
         turned = pick_up(service.url, 20)
     finally:
         service.end()
     assert killer.failure is None, killer.failure
     check(address, traffic)
-    memory = [
-        {"kind": kind, "first": round(found[0], 1), "last": round(found[-1], 1), "most": round(max(found), 1)}
-        for (kind, _), found in sorted(killer.memory.items())
-    ]
+    after = [since_kill(error, killer.times) for error in traffic.errors]
+    assert max(after, default=0.0) <= SOON, after
     return {
         "seconds": round(seconds),
         "capacity, decisions with rewards a second": round(capacity),
@@ -271,6 +354,7 @@ def soak(address: str, seconds: float, kills: int, tries: float) -> dict[str, An
         "lost": 0,
         "counted twice": 0,
         "tries by outcome": dict(traffic.tries),
+        "seconds from a kill to a failed try, at worst": round(max(after, default=0.0), 2),
         "errors after retries": len(traffic.failed),
         "seconds to the next learner": {
             "median": round(float(np.median(killer.replaced)), 2),
@@ -285,7 +369,7 @@ def soak(address: str, seconds: float, kills: int, tries: float) -> dict[str, An
             "99 %": round(1e3 * float(np.quantile(traffic.times, 0.99)), 1),
             "worst": round(1e3 * max(traffic.times), 1),
         },
-        "MiB of each process in the last third": memory,
+        **watcher.summary(),
     }
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -147,3 +148,11 @@ def refused(*arguments: object) -> tuple[int, str]:
     with mock.patch("posse.cli.serve.serve", side_effect=AssertionError("it came up")):
         code, _, errors = run("serve", *arguments)
     return code, errors
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Wait for other processes; a minute without it is a failure, not a measurement."""
+    end = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -19,7 +19,7 @@ from posse import Agent
 from serve_world import ARMS, Client, Served, refused, run, served
 
 pytest.importorskip("uvicorn")
-from posse.serve import Service, Space
+from posse.serve import Service, Space, answers
 from posse.serve.stores import FileStore
 
 pytestmark = pytest.mark.slow
@@ -161,6 +161,10 @@ def test_versions_are_listed_promoted_and_rolled_back_to(client: Client) -> None
             422,
             "at most 1e75. Got [1.e+00 1.e+76 0.e+00] for arm 'red'",
         ),
+        ({"task": "a", "arms": {"red": {"price": "nan", "new": 0}}}, 422, "'price' must be numbers of at"),
+        ({"task": "a", "arms": {"red": {"price": "1.2", "new": 0}}}, 422, "at most 1e75. Got '1.2'."),
+        ({"task": "a", "arms": {"red": {"price": "inf", "new": None}}}, 422, "Got 'inf'."),
+        ({"task": "a", "arms": {"red": {"price": 1e76, "new": None}}}, 422, "Got 1e+76."),
         ({"task": "a", "arms": [[1.0, 2.0]]}, 422, "(K, d=3, as before). Got (1, 2)."),
         ({"task": "a", "arms": ARMS, "space": "nowhere"}, 404, "Got 'nowhere'."),
         ({"task": "a\x00", "arms": ARMS}, 422, "Got 'a\\x00'."),
@@ -173,7 +177,7 @@ def test_versions_are_listed_promoted_and_rolled_back_to(client: Client) -> None
         ),
         ({"task": "a", "arms": [[0.0] * 1001]}, 422, "length <= 1000"),
     ],
-    ids=range(18),
+    ids=range(22),
 )
 def test_bad_requests_are_told_what_was_found_and_change_nothing(
     client: Client, body: object, status: int, words: str
@@ -188,15 +192,43 @@ def test_bad_requests_are_told_what_was_found_and_change_nothing(
     assert f'posse_refused_total{{status="{status}"}}' in counts
 
 
+def test_a_number_that_is_missing_counts_as_the_mean_of_its_feature(client: Client) -> None:
+    client.post("/v1/spaces", name="gaps", features=["price", "new"], log="all", floor=0.0)
+    arms = {"red": {"price": None, "new": 1}, "blue": {"price": 0.0, "new": 1}}
+    answer = client.post("/v1/ask", task="a", arms=arms, space="gaps")
+    assert answer["propensities"] == {"red": 0.5, "blue": 0.5}
+    context = {"hour": "9", "weekend": 0}
+    client.post("/v1/spaces", name="hours", arms=["a", "b"], context=["hour", "weekend"])
+    reply = client.call("POST", "/v1/ask", {"task": "a", "arms": ["a"], "context": context, "space": "hours"})
+    assert (reply.status, "'hour' must be numbers of at most 1e75. Got '9'." in reply.detail) == (422, True)
+
+
 def test_health_readiness_metrics_and_the_description_are_served(client: Client) -> None:
+    import msgspec
+
     client.post("/v1/ask", task="a secret name", arms=ARMS)
-    for path in ("/healthz", "/readyz"):
-        assert client.get(path) == {"ok": True}
+    assert client.get("/healthz") == {"ok": True}
+    assert client.get("/readyz") == {"ok": True, "store": "here"}
     text = client.get("/metrics")
     assert 'posse_decisions_total{space="default"}' in text
     assert 'posse_request_seconds_count{path="/v1/ask"}' in text
     assert "secret" not in text
     described = client.get("/openapi.json")
+    for path, kind in {
+        "/v1/tasks": answers.Tasks,
+        "/v1/tasks/a%20secret%20name": answers.Learned,
+        "/v1/versions": answers.Versions,
+        "/v1/spaces": answers.Spaces,
+        "/v1/status": answers.ServiceStatus,
+        "/v1/traffic": answers.Traffic,
+    }.items():
+        found = client.get(path)
+        assert set(found) == set(kind.__struct_fields__)
+        assert json.loads(msgspec.json.encode(msgspec.convert(found, kind))) == found
+    for operations in described["paths"].values():
+        for one in operations.values():
+            (content,) = one["responses"]["200"]["content"].values()
+            assert content["schema"] != {"type": "object"}
     for path in ("/v1/ask", "/v1/tell", "/v1/decisions/{id}", "/v1/tasks/{name}", "/v1/rollback", "/metrics"):
         assert path in described["paths"]
     assert client.call("GET", "/v1/nothing").status == 404

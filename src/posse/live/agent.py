@@ -15,7 +15,7 @@ from posse.live import events as happened
 from posse.live.batches import ask_many, tell_many
 from posse.live.controls import Controls
 from posse.live.desk import Desk, check_played, check_reward, check_time
-from posse.live.files import open_desk
+from posse.live.files import changed, keep_settings, open_desk
 from posse.live.ids import check_text
 from posse.live.journal import MemoryJournal
 from posse.live.records import Asked, Decision
@@ -151,6 +151,34 @@ class Agent(Controls):
         agent = cls.__new__(cls)
         agent._begin_at(open_desk(path, given, model, durability, snapshot_every, seed, clock, settings_of))
         return agent
+
+    def change(self, **options: Unpack[Options]) -> None:
+        """Change settings while others ask and tell; each decision is made by those of before or of after.
+
+        Parameters
+        ----------
+        **options
+            As of `Agent`, but for what says what is learned from which events, and for `refits`. Another
+            `publish` decides from now on whether refits are adopted, also after `rollback`.
+        """
+        desk = self._desk
+        with self._lock:
+            desk.check()
+            settings = changed(desk.settings, options, "")
+            if settings.refits != desk.settings.refits:
+                raise ValueError(
+                    f"`refits` of change must be {desk.settings.refits!r}, as it was opened. "
+                    f"Got {settings.refits!r}."
+                )
+            turned = settings.publish != desk.settings.publish
+            keep_settings(desk.journal, settings)
+            desk.change(settings)
+            if turned and self._engine.versions:
+                self._turn(self._engine.live, settings.publish == "auto")
+            elif turned:
+                self._engine.automatic = settings.publish == "auto"
+            desk.publish()
+        desk.acknowledge()
 
     def ask(
         self,

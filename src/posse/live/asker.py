@@ -111,6 +111,11 @@ class Asker:
         return len(self._outbox)
 
     @property
+    def full(self) -> bool:
+        """Whether no more can be queued, so that nothing is decided until the database is back."""
+        return self._outbox.full
+
+    @property
     def conflicts(self) -> int:
         """How many queued rows were dropped, since the database had others or no decision of their id."""
         return self._outbox.conflicts

@@ -84,12 +84,27 @@ def _read(
         whole = np.ascontiguousarray(arms, dtype=np.float64)
         desk.offers.read(whole.reshape(-1, arms.shape[2]), None, dim)
         return [Offer(None, whole[row]) for row in range(n_rows)], whole
+    found = _read_at_once(desk, arms, dim) if contexts is None else None
+    if found is not None:
+        return found
     offers = []
     for row in range(n_rows):
         offer = desk.offers.read(arms[row], None if contexts is None else contexts[row], dim)
         dim = offer.features.shape[1]
         offers.append(offer)
     return offers, None
+
+
+def _read_at_once(
+    desk: Desk, arms: Sequence[Any] | Array, dim: int | None
+) -> tuple[list[Offer], Array | None] | None:
+    """Return what `_read` does, if all that is on offer can be read in one go."""
+    found = desk.offers.read_many(arms, dim) if isinstance(arms, list) and arms else None
+    if found is None:
+        return None
+    offers, whole = found
+    alike = len({len(offer.features) for offer in offers}) == 1
+    return offers, whole.reshape(len(offers), -1, whole.shape[1]) if alike else None
 
 
 def _choose(desk: Desk, rows: list[tuple[str, int, Offer]], whole: Array | None) -> list[Chosen]:

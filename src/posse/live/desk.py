@@ -92,6 +92,11 @@ class Desk:
         for number, event in self.journal.replay(engine.last):
             engine.apply(event, number)
 
+    def change(self, settings: Settings) -> None:
+        """Go by other settings from now on: by such as leave what was learned as it is."""
+        self.settings = self.engine.settings = settings
+        self.guard = Guard(settings)
+
     def now(self) -> float:
         """Return the time; it stands still where the clock goes backwards."""
         now, last = self.clock(), self.engine.at

@@ -59,7 +59,7 @@ def open_desk(
             journal.set_meta("model", to_bytes(model))
             journal.set_meta("model made of", digest_of(model))
         else:
-            settings = changed(from_bytes(stored), given, name)
+            settings = changed(from_bytes(stored), given, f" in {name!r}")
             model = same_model(journal, model, name)
         if stored is None or given:
             journal.set_meta("settings", to_bytes(settings))
@@ -107,16 +107,31 @@ def name_of(path: str | os.PathLike[str]) -> str:
     return f"{kind}://{rest.rsplit('@', 1)[-1].split('?', 1)[0]}"
 
 
-def changed(settings: Settings, given: Mapping[str, Any], path: str) -> Settings:
-    """Return settings with those changed that may change, or say which must not."""
+def changed(settings: Settings, given: Mapping[str, Any], where: str) -> Settings:
+    """Return settings with those changed that may change, or say which must not.
+
+    Parameters
+    ----------
+    settings : Settings
+    given : mapping
+        Settings by name.
+    where : str
+        What tells the agent from others in a message: nothing, or " in " and its file.
+    """
     known_options(given)
     for name in LASTING:
         if name in given and to_bytes(given[name]) != to_bytes(getattr(settings, name)):
             raise ValueError(
-                f"`{name}` of the agent in {path!r} must be {getattr(settings, name)!r}, as it was made. "
+                f"`{name}` of the agent{where} must be {getattr(settings, name)!r}, as it was made. "
                 f"Got {given[name]!r}."
             )
     return replace(settings, **{name: value for name, value in given.items() if name not in LASTING})
+
+
+def keep_settings(journal: Journal, settings: Settings) -> None:
+    """Write settings to a journal, if that is not one in memory."""
+    if not isinstance(journal, MemoryJournal):
+        cast("LastingJournal", journal).set_meta("settings", to_bytes(settings))
 
 
 def same_model(journal: LastingJournal, model: Model | None, path: str) -> Model | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from numbers import Real
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -53,6 +56,7 @@ class Offers:
     def __init__(self, encoder: Encoder | None, check: Callable[[bool], None] | None = None) -> None:
         self.encoder, self._check = encoder, check
         self._known: dict[tuple[str, ...], Offer] = {}
+        self._names: set[tuple[str, ...]] = set()
         self._plain = None if encoder is None else PlainNumbers.of(encoder)
 
     def read(self, arms: Any, context: Mapping[str, Any] | None, known: int | None) -> Offer:
@@ -83,10 +87,52 @@ class Offers:
             return self._read_names(_checked_names(arms), context)
         return Offer(None, self._checked(arms, None, context, dim))
 
+    def read_many(self, many: Sequence[Any], known: int | None) -> tuple[list[Offer], Array] | None:
+        """Return offers without a context, and their features below each other, read in one go.
+
+        None if arms are not all named, and all given in one way, or something is wrong with them: then `read`
+        says what.
+
+        Parameters
+        ----------
+        many : sequence
+            Of arms, as `read` takes them.
+        known : int, optional
+            As of `read`.
+        """
+        if not all(type(arms) is dict and arms for arms in many):
+            return None
+        rows = list(chain.from_iterable(arms.values() for arms in many))
+        features = self._features(rows, known)
+        if features is None or not np.abs(features).max() <= LARGEST:
+            return None
+        offers, begin = [], 0
+        for arms in many:
+            names, begin = self._named(arms), begin + len(arms)
+            offers.append(Offer(names, features[begin - len(names) : begin]))
+        return offers, features
+
+    def _features(self, rows: list[Any], known: int | None) -> Array | None:
+        """Return features of rows that are all lists, or all numbers by name; None if they are not."""
+        kinds = set(map(type, rows))
+        if kinds == {dict} and self._plain is not None:
+            return self._plain.read(rows)
+        dim = known if self.encoder is None else self.encoder.dim
+        return packed(rows, len(rows[0]) if dim is None else dim) if kinds == {list} else None
+
+    def _named(self, arms: Iterable[str]) -> tuple[str, ...]:
+        """Return names of arms as they are, once they were found to be right."""
+        names = tuple(arms)
+        if names not in self._names:
+            names = _checked_names(names)
+            if len(self._names) < MOST_OFFERS:
+                self._names.add(names)
+        return names
+
     def _read_mapping(
         self, arms: Mapping[str, Any], context: Mapping[str, Any] | None, dim: int | None
     ) -> Offer:
-        names = _checked_names(arms)
+        names = self._named(arms)
         rows = list(arms.values())
         if not isinstance(rows[0], Mapping):
             return Offer(names, self._checked(rows, names, context, dim))
@@ -108,6 +154,7 @@ class Offers:
                     f"arm {missing[0]!r} must have column {column!r}. Got {list(arms[missing[0]])!r}."
                 )
             table[column] = [row[column] if column in row else common[column] for row in rows]
+        check_numbers(encoder, table)
         features = encoder.encode(table, names if encoder.arms else None)
         return np.ascontiguousarray(np.broadcast_to(features, (len(names), encoder.dim)))
 
@@ -125,6 +172,7 @@ class Offers:
                     f"`context` of ask must have column {column.name!r}. Got {list(common)!r:.200}."
                 )
         table = {name: [value] * len(names) for name, value in common.items()}
+        check_numbers(encoder, table)
         offer = Offer(names, np.ascontiguousarray(encoder.encode(table, list(names))))
         if context is None and len(self._known) < MOST_OFFERS:
             self._known[names] = offer
@@ -138,7 +186,7 @@ class Offers:
     def _checked(self, arms: Any, names: tuple[str, ...] | None, context: object, dim: int | None) -> Array:
         if context is not None:
             raise ValueError("`context` must be None where arms are given by their features. Got a context.")
-        features = as_numbers("arms", arms, ": one number for each feature")
+        features = matrix_of(arms)
         if features.ndim != 2 or not features.size or (dim is not None and features.shape[1] != dim):
             wanted = "d" if dim is None else f"d={dim}, as before"
             raise ValueError(f"`arms` must have shape (K, {wanted}). Got {features.shape}.")
@@ -175,16 +223,62 @@ class PlainNumbers:
 
     def read(self, rows: list[Any]) -> Array | None:
         """Return features (K, d); None if a row is not one of numbers, so that others say what is wrong."""
-        values = self._values
         try:
-            found = np.array([values(row) for row in rows])
-        except (KeyError, TypeError, ValueError):
+            found = packed(list(map(self._values, rows)), len(self._mean))
+        except (KeyError, TypeError):
             return None
-        if found.dtype.kind not in "fiu":
+        if found is None:
             return None
-        features = np.ones((len(rows), self._constant + found.shape[1]))
-        features[:, self._constant :] = (found - self._mean) / self._scale
+        features = np.empty((len(rows), self._constant + found.shape[1]))
+        features[:, : self._constant] = 1.0
+        np.subtract(found, self._mean, out=found)
+        np.divide(found, self._scale, out=features[:, self._constant :])
         return features
+
+
+def matrix_of(arms: Any) -> Array:
+    """Return rows of numbers as an array, or say that they are not."""
+    if type(arms) is list and arms and set(map(type, arms)) == {list}:
+        features = packed(arms, len(arms[0]))
+        if features is not None:
+            return features
+    return as_numbers("arms", arms, ": one number for each feature")
+
+
+def packed(rows: Sequence[Sequence[Any]], width: int) -> Array | None:
+    """Return rows of numbers as an array (n, width), in half the time that NumPy takes; None if they are not.
+
+    Examples
+    --------
+    >>> packed([[1.0, 2], (3, True)], 2)
+    array([[1., 2.],
+           [3., 1.]])
+    >>> packed([[1.0, 2.0], [3.0, "4"]], 2), packed([[1.0], [2.0, 3.0, 4.0]], 2)
+    (None, None)
+    """
+    if not width or set(map(len, rows)) != {width}:
+        return None
+    found = np.empty((len(rows), width))
+    try:
+        struct.pack_into(f"{found.size}d", found.data, 0, *chain.from_iterable(rows))
+    except (struct.error, OverflowError):  # no numbers, or larger ones than there are
+        return None
+    return found
+
+
+def check_numbers(encoder: Encoder, table: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse text and numbers out of bounds where an encoder has a number: a log may have them, no request.
+
+    What is missing, None or NaN, is for the encoder.
+    """
+    for column in encoder.columns:
+        if isinstance(column, NumberColumn):
+            for value in table[column.name]:
+                large = isinstance(value, Real) and abs(float(value)) > LARGEST
+                if large or isinstance(value, str | bytes):
+                    raise ValueError(
+                        f"column {column.name!r} must be numbers of at most 1e75. Got {value!r:.200}."
+                    )
 
 
 def _checked_names(arms: Iterable[str]) -> tuple[str, ...]:

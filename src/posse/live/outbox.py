@@ -56,6 +56,11 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def full(self) -> bool:
+        """Whether no more rows can be queued."""
+        return len(self._queue) >= self._most
+
     def _connected(self) -> psycopg.Connection[Any] | None:
         """Return the connection; None if the database is away, and then a thread looks for it."""
         db = self._db

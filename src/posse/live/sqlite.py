@@ -7,6 +7,8 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -163,8 +165,8 @@ class SqliteJournal:
             return
         db.execute("BEGIN IMMEDIATE")
         try:
-            for table, values in rows:
-                db.execute(INSERT[table], values)
+            for table, some in groupby(rows, key=itemgetter(0)):
+                db.executemany(INSERT[table], map(itemgetter(1), some))
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:

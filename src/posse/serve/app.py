@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from posse.core.extras import extra
-from posse.serve import wire
+from posse.serve import answers, wire
 from posse.serve.faults import HEADERS, answers_to_errors
 from posse.serve.findings import with_found
 from posse.serve.gate import SECURITY, App, Gate, Limits, Receive, Scope, Send
@@ -54,7 +54,7 @@ class Endpoint:
     ) -> None:
         self.method, self.path, self.role = method, path, role
         self.takes, self.returns, self.work, self.meter = takes, returns, work, meter
-        self._decode = msgspec.json.Decoder(takes).decode
+        self._decode, self._counts = msgspec.json.Decoder(takes).decode, meter.begin_of(path)
         self.threaded = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +69,7 @@ class Endpoint:
                 given = {**QueryParams(scope["query_string"]), **scope["path_params"], "roles": roles}
             found = await run_in_threadpool(self.work, given) if self.threaded else self.work(given)
         finally:
-            self.meter.answered(self.path, time.perf_counter() - begun)
+            self.meter.answered(self._counts, time.perf_counter() - begun)
         if isinstance(found, Response):
             await found(scope, receive, send)  # type: ignore[arg-type]
             return
@@ -206,19 +206,19 @@ class Handlers:
         return wire.Done()
 
     def ready(self, given: dict[str, str]) -> Any:
-        """Say that the store can be used."""
-        self.service.store.tokens()
-        return wire.Done()
+        """Say that decisions are made, and whether the database can be reached; 503 if none can be made."""
+        return wire.Ready(store="away" if self.service.away() else "here")
 
     def metrics(self, given: dict[str, str]) -> Response:
         """Return what Prometheus reads."""
+        self.meter.queued(self.service.queued())
         text = self.meter.text(self.service.summary())
         return Response(text, 200, HEADERS, "text/plain; version=0.0.4; charset=utf-8")
 
 
 def endpoints_of(handlers: Handlers) -> list[Endpoint]:
     """Return all that can be called, in the order of the description."""
-    h, free = handlers, dict[str, Any]
+    h = handlers
     made = partial(Endpoint, meter=handlers.meter)
     return [
         made("POST", "/v1/ask", "ask", wire.Ask, wire.Answer, h.ask),
@@ -227,19 +227,19 @@ def endpoints_of(handlers: Handlers) -> list[Endpoint]:
         made("POST", "/v1/tell/batch", "tell", wire.TellMany, wire.Done, h.tell_many),
         made("POST", "/v1/activate", "tell", wire.Shown, wire.Done, h.activate),
         made("GET", "/v1/decisions/{id:path}", "read", None, wire.Record, h.decision),
-        made("GET", "/v1/tasks", "read", None, free, h.tasks),
-        made("GET", "/v1/tasks/{name:path}", "read", None, free, h.task),
-        made("GET", "/v1/versions", "read", None, free, h.versions),
+        made("GET", "/v1/tasks", "read", None, answers.Tasks, h.tasks),
+        made("GET", "/v1/tasks/{name:path}", "read", None, answers.Learned, h.task),
+        made("GET", "/v1/versions", "read", None, answers.Versions, h.versions),
         made("POST", "/v1/promote", "admin", wire.Turn, wire.Done, h.promote),
         made("POST", "/v1/rollback", "admin", wire.Turn, wire.Done, h.rollback),
         made("POST", "/v1/freeze", "admin", wire.Freeze, wire.Done, h.freeze),
-        made("GET", "/v1/spaces", "read", None, free, h.spaces),
-        made("POST", "/v1/spaces", "admin", Space, free, h.put_space),
-        made("GET", "/v1/status", "read", None, free, h.status),
-        made("GET", "/v1/traffic", "read", None, free, h.traffic),
+        made("GET", "/v1/spaces", "read", None, answers.Spaces, h.spaces),
+        made("POST", "/v1/spaces", "admin", Space, answers.SpaceVersion, h.put_space),
+        made("GET", "/v1/status", "read", None, answers.ServiceStatus, h.status),
+        made("GET", "/v1/traffic", "read", None, answers.Traffic, h.traffic),
         made("GET", "/metrics", "read", None, str, h.metrics),
         made("GET", "/healthz", None, None, wire.Done, h.health),
-        made("GET", "/readyz", None, None, wire.Done, h.ready),
+        made("GET", "/readyz", None, None, wire.Ready, h.ready),
     ]
 
 
@@ -251,6 +251,7 @@ def make_app(
     limits: Limits,
     threaded: bool = False,
     history: History | None = None,
+    meter: Meter | None = None,
 ) -> App:
     """Return the service as an ASGI application.
 
@@ -266,8 +267,10 @@ def make_app(
         Whether requests wait for a disk or a database, so that others should go on meanwhile.
     history : History, optional
         What the page shows over time; its owner keeps it up to date.
+    meter : Meter, optional
+        Counts requests, with those of other processes.
     """
-    meter = Meter()
+    meter = meter or Meter()
     endpoints = endpoints_of(Handlers(service, meter, history or History()))
     for endpoint in endpoints:
         endpoint.threaded = threaded and endpoint.path != "/healthz"  # which waits for nothing

@@ -12,6 +12,7 @@ from posse.core.errors import PosseError
 from posse.core.extras import extra
 from posse.core.model import Model
 from posse.live.database import STATES, connect
+from posse.live.journal import JournalError
 from posse.serve.agents import SpaceAgent
 from posse.serve.database import SPACES, DatabaseStore, schema_of
 from posse.serve.remote import Remote
@@ -30,15 +31,20 @@ class AskingStore(DatabaseStore):
     """The store of a process that asks. Tokens are those that were read last, by `read_tokens`.
 
     So nobody waits for a database that is away to be known.
+
+    Attributes
+    ----------
+    away : bool
+        Whether the database could not be reached when a `Listener` needed it last.
     """
 
     def __init__(self, address: str, durability: str = "process") -> None:
         super().__init__(address, durability)
-        self._tokens = super().tokens()
+        self._tokens, self.away = super().tokens(), False
 
     def read_tokens(self) -> None:
         """Read all tokens anew."""
-        self._tokens = super().tokens()
+        self._tokens, self.away = super().tokens(), False
 
     def tokens(self) -> list[Token]:
         """Return all tokens, as they were read last."""
@@ -92,6 +98,18 @@ class AskingService(Service):
                 found.setdefault(space.name, []).append(Version(number, space, agent))
             self._spaces = found
 
+    def away(self) -> bool:
+        """Return whether the database is away; raise if decisions cannot go on without it."""
+        if any(remote.full for remote in self.remotes().values()):
+            raise JournalError(
+                "the database must be reached to decide. Got it away, and no room in the queue."
+            )
+        return self.store.away
+
+    def queued(self) -> int:
+        """Return how many decisions this process keeps until its database is back."""
+        return sum(remote.queued for remote in self.remotes().values())
+
     def remotes(self) -> dict[str, Remote]:
         """Return all agents by their schemas."""
         found = {schema_of(*key): agent for key, agent in self.agents().items()}
@@ -119,6 +137,7 @@ class Listener:
                 for channel in (STATES, SPACES):
                     db.execute(f"LISTEN {channel}")
                 self._listen(db)
+            self._service.store.away = not self._stop.is_set()
             self._stop.wait(1.0)
 
     def _listen(self, db: psycopg.Connection[Any]) -> None:

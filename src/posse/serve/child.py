@@ -23,6 +23,7 @@ from posse.serve.asking import AskingService, AskingStore, Listener
 from posse.serve.gate import Limits
 from posse.serve.history import STEP, History
 from posse.serve.learning import learn
+from posse.serve.metrics import Meter
 from posse.serve.run import serve, warm_up
 
 with extra("serve"):
@@ -41,8 +42,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     address : str
         Of the database.
     durability : "process" or "power"
-    listening : int
-        The number of the socket's file, of a process that asks.
+    listening, counts : int
+        The numbers of the socket's file, and of that which a `Meter` counts in, of a process that asks.
+    place : int
+        Of the process, among those that count.
     hosts : tuple of str
         Names by which the service may be called.
     open_to_all : bool
@@ -53,6 +56,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     durability: str
     listening: int
+    counts: int = -1
+    place: int = 0
     hosts: tuple[str, ...]
     open_to_all: bool
     limits: Limits
@@ -69,7 +74,7 @@ def be(part: Part) -> None:
         return
     store = waited_for(lambda: AskingStore(part.address, part.durability))
     with closing(waited_for(lambda: AskingService(store))) as service:
-        history = History()
+        history, meter = History(), Meter.of_file(part.counts, part.place)
         for at, _, spaces in store.traffic():
             history.note(spaces, at)
         app = make_app(
@@ -79,14 +84,20 @@ def be(part: Part) -> None:
             limits=part.limits,
             threaded=True,
             history=history,
+            meter=meter,
         )
         warm_up()
+
+        def beat() -> None:
+            meter.queued(service.queued())
+            history.note(service.summary()["spaces"])
+
         with closing(Listener(service)):
             serve(
                 app,
                 socket.socket(fileno=part.listening),
                 lambda: print(READY, flush=True),
-                lambda: history.note(service.summary()["spaces"]),
+                beat,
                 STEP,
             )
 

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from tempfile import TemporaryFile
 from threading import Event
 
 from posse.core.errors import PosseError
 from posse.core.extras import extra
 from posse.serve.child import READY, Part
+from posse.serve.metrics import SIZE
 from posse.serve.run import LAST_SECONDS
 
 with extra("serve"):
@@ -49,7 +51,7 @@ class Member:
             [sys.executable, "-m", "posse.serve.child", self.part.kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=[self.part.listening] if self.part.kind == "asks" else [],
+            pass_fds=[self.part.listening, self.part.counts] if self.part.kind == "asks" else [],
             env={**os.environ, "PYTHONPATH": paths},
         )
         assert self.process.stdin is not None
@@ -109,9 +111,11 @@ def keep(part: Part, workers: int, ready: Callable[[], None]) -> None:
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, lambda *_: stop.set())
     members: list[Member] = []
-    try:
+    with TemporaryFile() as counts, ended(members):
+        counts.truncate(8 * SIZE * workers)
+        part = replace(part, counts=counts.fileno())
         members += [Member(replace(part, kind="learns")) for _ in range(LEARNERS)]
-        members += [Member(part) for _ in range(workers)]
+        members += [Member(replace(part, place=place)) for place in range(workers)]
         if not all(member.ready() for member in members[LEARNERS:]):
             if stop.is_set():
                 return
@@ -120,6 +124,13 @@ def keep(part: Part, workers: int, ready: Callable[[], None]) -> None:
         while not stop.wait(LOOK):
             for member in members:
                 member.revive()
+
+
+@contextmanager
+def ended(members: list[Member]) -> Iterator[None]:
+    """End processes, the last first, at the end of the block."""
+    try:
+        yield
     finally:
         for member in reversed(members):
             member.end()

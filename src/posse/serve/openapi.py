@@ -66,9 +66,8 @@ def describe(endpoints: Sequence[Described]) -> dict[str, Any]:
 
 def _operation(one: Described, path: str, by_type: dict[Any, Any]) -> dict[str, Any]:
     doc = (one.work.__doc__ or "").strip()
-    answer = by_type.get(one.returns, {"type": "object"})
     kind = "text/plain" if one.returns is str else "application/json"
-    content = {kind: {"schema": {"type": "string"} if one.returns is str else answer}}
+    content = {kind: {"schema": {"type": "string"} if one.returns is str else by_type[one.returns]}}
     problem = {"application/problem+json": {"schema": by_type[wire.Problem]}}
     found: dict[str, Any] = {
         "summary": doc,

@@ -68,7 +68,7 @@ class Remote(Asker):
         except JournalError as error:
             if self._last is None:
                 raise
-            return f"database: {self.queued} decisions are queued here: {error}", self._last
+            return f"database: {in_words(self.queued)} queued here: {error}", self._last
         late = f"learner: none has been at work for {age:.0f} s" if age > LATE else ""
         return late, self._last
 
@@ -93,3 +93,16 @@ class Remote(Asker):
     def freeze(self, on: bool = True) -> None:
         """Stop learning, or go on."""
         self._order("freeze", on=on)
+
+
+def in_words(queued: int) -> str:
+    """Return how many decisions are queued, as the begin of a sentence.
+
+    Examples
+    --------
+    >>> in_words(0), in_words(1), in_words(2)
+    ('it is away, and nothing is', '1 decision is', '2 decisions are')
+    """
+    if not queued:
+        return "it is away, and nothing is"
+    return "1 decision is" if queued == 1 else f"{queued} decisions are"

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from posse.core.extras import extra
 from posse.core.model import Model
+from posse.live.agent import Agent
 from posse.live.ids import check_text
 from posse.live.records import Asked, Decision
 from posse.live.status import Status
 from posse.serve.agents import SpaceAgent
 from posse.serve.learned import learned, tasks_of
-from posse.serve.spaces import DEFAULT, Space, UnknownError, check_space, first_seen
+from posse.serve.spaces import DEFAULT, Space, UnknownError, agent_options, check_space, first_seen
 from posse.serve.stores import Store
 from posse.serve.summary import summary_of
 
@@ -50,11 +51,12 @@ class Service:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.RLock()
-        self._spaces: dict[str, list[Version]] = {}  # the newest version last
+        # The newest version last. It is replaced and never changed: other threads go through it.
+        self._spaces: Mapping[str, Sequence[Version]] = {}
         try:
             for number, space in store.spaces():
                 agent = store.open(space, number) if space.fixed else None
-                self._spaces.setdefault(space.name, []).append(Version(number, space, agent))
+                self._take(Version(number, space, agent))
         except BaseException:
             self.close()
             raise
@@ -87,18 +89,31 @@ class Service:
                 return newest.number
             if not space.same_agent(newest.space):
                 return self._begin(space, newest.number + 1, model)
-            if newest.agent is not None:
-                newest.agent.close()
+            return self._change(newest, space)
+
+    def _change(self, newest: Version, space: Space) -> int:
+        """Let the agent of a version go by other settings, while others ask it, and return its number."""
+        if isinstance(newest.agent, Agent):
+            newest.agent.change(**agent_options(space))
             try:
-                known[-1] = self._opened(space, newest.number, None)
+                self.store.save(space, newest.number)
             except BaseException:
-                known[-1] = self._opened(newest.space, newest.number, None)
+                newest.agent.change(**agent_options(newest.space))
                 raise
-            return newest.number
+            self._take(newest._replace(space=space))
+        else:
+            self._take(self._opened(space, newest.number, None))
+        return newest.number
 
     def _begin(self, space: Space, number: int, model: Model | None) -> int:
-        self._spaces.setdefault(space.name, []).append(self._opened(space, number, model))
+        self._take(self._opened(space, number, model))
         return number
+
+    def _take(self, version: Version) -> None:
+        """Have a version of a space, in the place of one with its number."""
+        name = version.space.name
+        elders = [known for known in self._spaces.get(name, ()) if known.number != version.number]
+        self._spaces = {**self._spaces, name: (*elders, version)}
 
     def _opened(self, space: Space, number: int, model: Model | None) -> Version:
         agent = self.store.open(space, number, model) if space.fixed else None
@@ -109,7 +124,7 @@ class Service:
         """Return the newest version of every space, by its name."""
         return {name: versions[-1] for name, versions in self._spaces.items()}
 
-    def versions_of(self, name: str) -> list[Version]:
+    def versions_of(self, name: str) -> Sequence[Version]:
         """Return all versions of a space, the oldest first."""
         try:
             return self._spaces[name]
@@ -140,7 +155,7 @@ class Service:
             if known is None:
                 self._begin(space, 1, None)
             elif known[-1].agent is None:
-                known[-1] = self._opened(space, known[-1].number, None)
+                self._take(self._opened(space, known[-1].number, None))
 
     def ask(
         self,
@@ -201,6 +216,8 @@ class Service:
             return
         wanted = len(space.features) + len(space.context)
         n_context = 0 if context is None else len(context)
+        if set(map(len, arms.values())) == {wanted - n_context}:
+            return
         for arm, row in arms.items():
             if isinstance(row, dict) and len(row) + n_context != wanted:
                 found = [*row, *(context or {})]
@@ -312,6 +329,15 @@ class Service:
             for version in versions
             if version.agent is not None
         }
+
+    def away(self) -> bool:
+        """Return whether the store is a database that is away; raise if it is a file that cannot be used."""
+        self.store.tokens()
+        return False
+
+    def queued(self) -> int:
+        """Return how many decisions this process keeps until its database is back."""
+        return 0
 
     def close(self) -> None:
         """Save the state of all agents, and give up the store."""

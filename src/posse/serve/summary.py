@@ -8,7 +8,7 @@ from typing import Any
 
 from posse.live.status import Status
 
-COUNTS = ("tasks", "decisions", "rewards", "pending", "late", "expired", "defaults")
+COUNTS = ("tasks", "decisions", "rewards", "pending", "late", "expired", "defaults", "backlog")
 
 
 def summary_of(statuses: Mapping[tuple[str, int], Status]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from posse.core.extras import extra
 from posse.live.records import UNKNOWN, Asked, Decision
@@ -134,6 +134,13 @@ class Done(Struct, kw_only=True):
     """Says that what was asked for has happened, and is in the journal."""
 
     ok: bool = True
+
+
+class Ready(Struct, kw_only=True):
+    """Says that decisions are made. While the store is away, rewards and changes are refused with 503."""
+
+    ok: bool = True
+    store: Literal["here", "away"] = "here"
 
 
 class Told(Struct, kw_only=True):
