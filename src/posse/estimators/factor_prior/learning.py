@@ -22,7 +22,7 @@ MOST_TURNS, LATER_TURNS, STILL = 4, 1, 0.02
 # Noise variances of tasks differ by no more than this from that of most.
 MOST_UNLIKE = 1e12
 # From so many tasks on they tell how heavy their tails are. Degrees of freedom that are then tried.
-TELLING, LIGHTER = 1000, (10.0, np.inf)
+TELLING, LIGHTER = 2000, (10.0, np.inf)
 # Scales that a task outside of the prior is tried with, as logarithms.
 SCALES = np.linspace(-3.0, 9.0, 25)
 
