@@ -21,6 +21,7 @@ def everything(context: typer.Context) -> None:
         low_rank_scale()
         low_rank_wide()
         factor_prior_speed()
+        factor_prior_averages()
         factor_prior_scale()
         decisions()
         live()
@@ -106,6 +107,14 @@ def factor_prior_speed(
     console.print(factor_prior.speed(repeats))
     if wide:
         console.print(factor_prior.wide(1))
+
+
+@app.command()
+def factor_prior_averages(
+    repeats: Annotated[int, typer.Option(help="Times each is fitted.")] = 5,
+) -> None:
+    """Time FactorPrior with averages over priors, beside the likeliest prior alone."""
+    console.print(factor_prior.averages(repeats))
 
 
 @app.command()

@@ -17,6 +17,8 @@ from posse.estimators import FactorEstimate
 
 SHAPES = ((20, 2, 50), (30, 5, 100))
 ROUNDS = (100, 1000, 10_000)
+AVERAGED = ((10, 2, 10), (20, 2, 30), (30, 3, 100), (30, 5, 100))
+FEW_ROUNDS = (5, 20, 100)
 MOST_STEPS = 500  # of expectation maximisation
 MANY = (1000, 3000, 10_000, 30_000, 100_000)
 MANY_PROBE = "from benchmarks.factor_prior import fit_many; print(*fit_many({n_tasks}, {rank!r}))"
@@ -85,6 +87,37 @@ def speed(repeats: int) -> Table:
             row = (f"{dim}, {rank}, {n_tasks}", str(rounds), *(f"{t:.3f}" for t in times), note)
             table.add_row(*row, f"{slow / cold:.1f}")
     return table
+
+
+def averages(repeats: int) -> Table:
+    """Time fits with averages over priors beside those of the likeliest prior alone, in turns."""
+    headings = (
+        "d, k, T",
+        "rounds",
+        "told: likeliest",
+        "averaged",
+        "ratio",
+        "auto: likeliest",
+        "averaged",
+        "ratio",
+    )
+    table = Table(*headings, title=f"FactorPrior, averages over priors, CPU seconds, least of {repeats}")
+    for dim, rank, n_tasks in AVERAGED:
+        for rounds in FEW_ROUNDS:
+            statistics, row = instance(dim, rank, n_tasks, rounds, seed=0), []
+            for choice in (rank, "auto"):
+                priors = FactorPrior(rank=choice, sweeps=0), FactorPrior(rank=choice)
+                times = [[_cpu_seconds(prior, statistics) for prior in priors] for _ in range(repeats)]
+                plain, averaged = np.min(times, axis=0)
+                row += [f"{plain:.3f}", f"{averaged:.3f}", f"{averaged / plain:.1f}"]
+            table.add_row(f"{dim}, {rank}, {n_tasks}", str(rounds), *row)
+    return table
+
+
+def _cpu_seconds(prior: FactorPrior, statistics: GramStatistics) -> float:
+    clock = time.process_time()
+    prior.fit(statistics)
+    return time.process_time() - clock
 
 
 def wide(repeats: int) -> Table:

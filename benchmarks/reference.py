@@ -17,10 +17,11 @@ def instance(dim: int, rank: int, n_tasks: int, n_rounds: int, seed: int) -> Gra
     problem = GaussianProblem.draw(n_tasks=n_tasks, dim=dim, rank=rank, seed=seed, n_arms=1)
     rng = np.random.default_rng([dim, rank, n_tasks, n_rounds, seed])
     statistics = GramStatistics.zeros(n_tasks, dim)
-    for _ in range(0, n_rounds, 20):
-        actions = problem.actions(20, rng)
-        choice = np.zeros((20, n_tasks), dtype=np.intp)
-        rewards = problem.rewards(problem.mean_rewards(actions, choice), problem.noise(20, rng))
+    for first in range(0, n_rounds, 20):
+        n = min(20, n_rounds - first)
+        actions = problem.actions(n, rng)
+        choice = np.zeros((n, n_tasks), dtype=np.intp)
+        rewards = problem.rewards(problem.mean_rewards(actions, choice), problem.noise(n, rng))
         statistics += GramStatistics.of(actions.features(choice), rewards)
     return statistics
 

@@ -188,3 +188,33 @@ def test_inverses_of_many_matrices(rank: int, n: int) -> None:
     if rank > 0:
         root = inverse_root(matrices)
         assert_allclose(root @ root.mT, inverse, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_many_tasks_tell_how_heavy_their_tails_are(gaussian: bool) -> None:
+    rng, n_tasks, dim, rank = np.random.default_rng(0), factor_learning.TELLING, 8, 2
+    theta = rng.standard_normal((n_tasks, rank)) @ haar_basis(dim, rank, rng).T
+    if not gaussian:
+        theta /= np.sqrt(rng.chisquare(3, (n_tasks, 1)) / 3)
+    x = rng.standard_normal((20, n_tasks, dim))
+    y = np.vecdot(x, theta) + rng.standard_normal((20, n_tasks))
+    prior, degrees = FactorPrior(), np.inf if gaussian else 3.0
+    few = prior.fit(GramStatistics.of(x[:15], y[:15]))
+    more = prior.refit(GramStatistics.of(x, y), few)
+    for estimate in (few, more):
+        assert estimate.model is not None
+        assert estimate.model.degrees == degrees
+    if gaussian:
+        assert few.rank == more.rank == rank
+
+
+def test_tails_of_fewer_tasks_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics = GramStatistics.of(*draw(60))
+    estimates = {}
+    for telling in (61, 60):
+        monkeypatch.setattr(factor_learning, "TELLING", telling)
+        estimates[telling] = FactorPrior(sweeps=0).fit(statistics).model
+    assert estimates[61] is not None
+    assert estimates[61].degrees == 3.0
+    assert estimates[60] is not None
+    assert estimates[60].degrees == np.inf

@@ -14,7 +14,7 @@ from scipy import stats
 
 from posse import FactorPrior, GaussianProblem, GramStatistics, IndependentGreedy, MixturePrior, Ridge
 from posse.estimators import FactorEstimate
-from posse.estimators.factor_prior import sampling
+from posse.estimators.factor_prior import kernels, sampling
 from posse.estimators.factor_prior.learning import Learned, learn_prior
 from posse.estimators.factor_prior.posterior import FactorPosterior
 from posse.estimators.factor_prior.sampling import NOTHING_OUTSIDE, Moments, averaged_moments
@@ -137,6 +137,58 @@ def test_a_shared_direction_is_averaged_over_as_importance_sampling_does() -> No
     # weights are worth some 500 draws of the 40,000: 5 % of the width
     assert (np.abs(moments.means - mean) < 0.2 * width).all()
     assert_allclose(np.sqrt(np.einsum("tii->ti", moments.covariances)), width, rtol=0.15)
+
+
+@pytest.mark.parametrize("outside", [0.0, 0.3])
+@pytest.mark.parametrize("rank", [0, 1, 3])
+@pytest.mark.parametrize("plain", [False, True])
+def test_moments_of_a_turn_are_those_of_the_textbook(rank: int, outside: float, plain: bool) -> None:
+    """The loops, compiled and not, against matrices written out: weights, means and squares given F."""
+    n_tasks, dim, n_axes = 4, 6, 5
+    rng = np.random.default_rng(3)
+    vectors = np.linalg.qr(rng.standard_normal((n_tasks, dim, n_axes)))[0]
+    values, moment = rng.random((n_tasks, n_axes)) + 0.1, rng.standard_normal((n_tasks, n_axes))
+    scales, noises = rng.random(n_tasks) + 0.5, rng.random(n_tasks) + 0.5
+    factors, normal = rng.standard_normal((rank, dim)), rng.standard_normal((n_tasks, rank))
+    spread, weights = outside * scales, np.full((n_tasks, rank), np.nan)
+    damping = 1.0 / (noises[:, None] + spread[:, None] * values)
+    total, square = np.zeros((n_tasks, dim)), np.zeros((n_tasks, dim, dim))
+    loops = kernels.draw_weights.__wrapped__ if plain else kernels.draw_weights  # type: ignore[attr-defined]
+    for count in (False, True):
+        turned = np.ascontiguousarray(vectors.mT)
+        given = vectors, turned, values, moment, damping, spread, scales, factors, normal, weights
+        assert loops(*given, count, total, square)
+        if not count:
+            assert not total.any()
+    for t in range(n_tasks):
+        gram, b = (vectors[t] * values[t]) @ vectors[t].T / noises[t], vectors[t] @ moment[t] / noises[t]
+        prior = scales[t] * factors.T @ factors + spread[t] * np.eye(dim)
+        covariance = prior - prior @ gram @ np.linalg.inv(np.eye(dim) + prior @ gram) @ prior
+        mean = covariance @ b
+        # what spread outside of F leaves, given the weights, is counted elsewhere
+        given_weights = np.linalg.pinv(np.eye(dim) / spread[t] + gram) if outside else np.zeros((dim, dim))
+        assert_allclose(total[t], mean, atol=1e-12)
+        expected = covariance - given_weights + np.outer(mean, mean)
+        assert_allclose(np.tril(square[t]), np.tril(expected), atol=1e-12)
+        precision = (vectors[t] * values[t] * damping[t]) @ vectors[t].T
+        root = np.linalg.cholesky(np.eye(rank) / scales[t] + factors @ precision @ factors.T)
+        middle = np.linalg.solve(root @ root.T, factors @ vectors[t] @ (damping[t] * moment[t]))
+        assert_allclose(weights[t], middle + np.linalg.inv(root).T @ normal[t], atol=1e-12)
+
+
+def test_a_covariance_of_no_width_is_told() -> None:
+    empty, one = np.zeros((1, 1)), np.ones((1, 1))
+    given = np.ones((1, 1, 1)), np.ones((1, 1, 1)), one, one, np.full((1, 1), np.nan), np.zeros(1), np.ones(1)
+    assert not kernels.draw_weights(*given, one, one, empty.copy(), False, empty, np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_one_logarithm_for_many_factors(plain: bool) -> None:
+    gains, tried = np.geomspace(1e-30, 1e30, 500), np.array([0.0, 1e-20, 1.0, 1e20])
+    found = np.empty(len(tried))
+    loops = kernels.log_products.__wrapped__ if plain else kernels.log_products  # type: ignore[attr-defined]
+    loops(gains, tried, found)
+    assert_allclose(found, np.log1p(np.outer(tried, gains)).sum(axis=1), rtol=1e-12, atol=1e-9)
 
 
 def naive_gibbs(

@@ -121,7 +121,7 @@ class FactorPrior:
         nu of Student's t, for tails: 1 / q_t ~ Gamma(nu/2, nu/2), so that a task unlike the others does not
         spoil the prior for them. Infinity makes tails Gaussian and all q_t 1. With few tasks tails are
         lighter, nu = 2 k d / (T - k) at least: else a prior could follow k tasks and call the rest outliers.
-        Averages over priors also try lighter ones.
+        Averages over priors also try lighter ones, and so does a fit to 2000 tasks or more.
     hard : bool
         Fix tau = 0 where there are shared directions: no task that shares them leaves them. "auto" may then
         find rank 0, where there are none.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_TURNS, LATER_TURNS, STILL = 4, 1, 0.02
 # Noise variances of tasks differ by no more than this from that of most.
 MOST_UNLIKE = 1e12
+# From so many tasks on they tell how heavy their tails are. Degrees of freedom that are then tried.
+TELLING, LIGHTER = 2000, (10.0, np.inf)
 # Scales that a task outside of the prior is tried with, as logarithms.
 SCALES = np.linspace(-3.0, 9.0, 25)
 
@@ -109,6 +111,7 @@ class Turns:
         self.usual = self.strength = 1.0
         self.worth, self.told = np.inf, 0.0
         self.own_units, self.units = False, np.ones(0)
+        self.judged = False  # how heavy tails are
 
     def run(self, evidence: FactorEvidence, known: Known | None) -> Learned:
         """Return what turns lead to from what is known, or from nothing."""
@@ -118,6 +121,8 @@ class Turns:
             evidence = self._in_best_units(self._first_noises(evidence))
         else:
             model = known.model
+            if evidence.n_tasks >= TELLING and model.degrees in LIGHTER:
+                self.settings = replace(self.settings, degrees=max(model.degrees, self.settings.degrees))
             if self.settings.noise == "own":
                 evidence = self._in_best_units(evidence.with_noises(known.noises))
             members = self._members(evidence, known.alone)
@@ -180,6 +185,8 @@ class Turns:
         own = None if known is None else replace(known, log_scales=known.log_scales[members])
         search = RankSearch(evidence.take(members), self.settings, own)
         found = search.run()
+        if evidence.n_tasks >= TELLING and not self.judged:
+            search, found = self._with_likeliest_tails(search, found)
         self.usual, self.strength = float(np.exp(search.unshared.model.log_ratio)), search.strength
         self.told = search.told / (evidence.dim * max(1, int(members.sum())))
         scales = np.zeros(evidence.n_tasks)
@@ -189,6 +196,26 @@ class Turns:
             scales[~members] = likeliest_scales(evidence.take(~members), found.model, noise)
         found = replace(found, model=replace(found.model, log_scales=scales))
         return self._settled(evidence, found, members)
+
+    def _with_likeliest_tails(self, search: RankSearch, found: Found) -> tuple[RankSearch, Found]:
+        """Search again with lighter tails, if rewards are likelier with them at the rank that was found.
+
+        What heavy tails do not explain of tasks that have none looks like further directions.
+        """
+        self.judged = True
+        evidence, heavier = search.evidence, self.settings.degrees
+        best, most, start = heavier, evidence.log_evidence(found.model), found.model
+        for degrees in LIGHTER:
+            if degrees > heavier:
+                tried = replace(self.settings, degrees=degrees, rank=found.model.rank)
+                model = RankSearch(evidence, tried, found.model).run().model
+                if (likely := evidence.log_evidence(model)) > most:
+                    best, most, start = degrees, likely, model
+        if best == heavier:
+            return search, found
+        self.settings = replace(self.settings, degrees=best)
+        search = RankSearch(evidence, self.settings, start)
+        return search, search.run()
 
     def _settled(self, evidence: FactorEvidence, found: Found, members: BoolArray) -> Learned:
         evidence, standing = self._weighed(evidence, found.model, members)

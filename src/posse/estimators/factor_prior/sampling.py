@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 from scipy.special import gammaln, logit
 
+from posse.estimators.factor_prior.kernels import draw_weights, log_products
 from posse.estimators.factor_prior.learning import Learned
 from posse.estimators.factor_prior.search import LARGEST_LOG_SCALE
 from posse.numerics.checks import Array
@@ -38,6 +39,7 @@ WARMING = 0.25
 # So many variances outside of F are drawn from at once, around the last one, this far apart on average on a
 # logarithmic scale. The first are around the likeliest one, or this share of the strength of F if it is less.
 N_OUTSIDE, OUTSIDE_STEP, LEAST_TRIED = 8, 0.5, 0.01
+STEPS = np.arange(float(N_OUTSIDE))
 # Where there are shared directions, nothing lies outside of F with this probability before the data.
 NOTHING_OUTSIDE = 0.25
 # Where the likeliest prior has no direction, so many are averaged over. Where it has some there is one more,
@@ -143,7 +145,9 @@ class _Sampler:
         self.squares = evidence.squares[order] * noises - np.vecdot(mean, 2.0 * moment - self.values * mean)
         moment = moment - self.values * mean
         signs = np.where(moment < 0.0, -1.0, 1.0)
-        self.moment, self.vectors = moment * signs, vectors * signs[:, None, :]
+        self.moment, self.vectors = moment * signs, np.ascontiguousarray(vectors * signs[:, None, :])
+        self.turned = np.ascontiguousarray(self.vectors.mT)
+        self.grams = (self.vectors * self.values[:, None, :]) @ self.turned
         self.mean = model.mean
         self.counts = evidence.statistics.count[order]
         self.least = LEAST_NOISE * np.maximum(self.squares, 0.0) / np.maximum(self.counts, 1.0)
@@ -157,7 +161,8 @@ class _Sampler:
             weak = self.rng.standard_normal((self.dim, further))
             weak *= np.sqrt(1e-3 * self.strength / self.dim)
             self.factors = np.concatenate([self.factors, weak], axis=1)
-        self.rank = self.factors.shape[1]
+        self.factors = np.ascontiguousarray(self.factors.T)
+        self.rank = len(self.factors)
         self.expected = np.full(self.rank, self.strength)
         if model.rank:
             self.expected[model.rank :] *= FURTHER
@@ -176,15 +181,13 @@ class _Sampler:
 
     def turn(self, *, count: bool = False) -> None:
         """Draw every part anew, and add the moments of this turn to those before, if they count."""
-        spread = (self.outside * self.scales)[:, None]
-        damping = 1.0 / (self.noises[:, None] + spread * self.values)
-        turned = self.vectors.mT @ self.factors
-        self._draw_weights(turned, spread, damping, count=count)
+        spread = self.outside * self.scales
+        damping = 1.0 / (self.noises[:, None] + spread[:, None] * self.values)
+        self._draw_weights(spread, damping, count=count)
         if self.rank:
             self._draw_factors(damping)
             self._draw_strengths()
-            turned = self.vectors.mT @ self.factors
-        inside = np.matvec(turned, self.weights)
+        inside = np.vecmat(self.weights @ self.factors, self.vectors)
         residual = self.moment - self.values * inside
         if not self.hard:
             self._draw_outside(residual)
@@ -201,7 +204,8 @@ class _Sampler:
         means, covariances = np.empty_like(self.total), np.empty_like(self.square)
         within = (self.vectors * (self.left / self.n_counted)[:, None, :]) @ self.vectors.mT
         average = self.total / self.n_counted
-        covariance = self.square / self.n_counted - average[:, :, None] * average[:, None, :] + within
+        square = np.tril(self.square) + np.tril(self.square, -1).mT
+        covariance = square / self.n_counted - average[:, :, None] * average[:, None, :] + within
         covariance += (self.unseen / self.n_counted)[:, None, None] * np.eye(self.dim)
         means[self.order] = self.mean + average @ self.axes.T
         covariances[self.order] = self.axes @ covariance @ self.axes.T
@@ -209,46 +213,56 @@ class _Sampler:
         degrees = float(self.tails[np.argmax(self.visited)]) if self.heavy else np.inf
         return Moments(means, covariances, prior, degrees)
 
-    def _draw_weights(self, turned: Array, spread: Array, damping: Array, *, count: bool) -> None:
+    def _draw_weights(self, spread: Array, damping: Array, *, count: bool) -> None:
         """Draw w_t given F; and count E theta_t and Var theta_t given F."""
-        damped = (self.values * damping)[:, :, None] * turned
-        precision = turned.mT @ damped
-        np.einsum("tii->ti", precision)[...] += 1.0 / self.scales[:, None]
-        root = np.linalg.inv(np.linalg.cholesky(precision))
-        middle = np.vecmat(np.matvec(root, np.vecmat(damping * self.moment, turned)), root)
+        normal = self.rng.standard_normal((self.n_tasks, self.rank))
+        self.weights = np.empty_like(normal)
+        along = self.values, self.moment, damping
+        drawn = draw_weights(
+            self.vectors,
+            self.turned,
+            *along,
+            spread,
+            self.scales,
+            self.factors,
+            normal,
+            self.weights,
+            count,
+            self.total,
+            self.square,
+        )
+        if not drawn:
+            raise np.linalg.LinAlgError("A covariance has no width.")
         if count:
-            own = spread * damping * (self.moment - self.values * np.matvec(turned, middle))
-            theta = middle @ self.factors.T + np.matvec(self.vectors, own)
-            lever = (self.factors - spread[:, :, None] * (self.vectors @ damped)) @ root.mT
-            parts = np.concatenate([lever, theta[:, :, None]], axis=2)
-            self.total += theta
-            self.square += parts @ parts.mT
             # a q in all directions, less what is learned along the axes of the task's own data
-            self.left += spread * (self.noises[:, None] * damping - 1.0)
-            self.unseen += spread[:, 0]
-            self.prior += self.factors @ self.factors.T + self.outside * np.eye(self.dim)
+            self.left += spread[:, None] * (self.noises[:, None] * damping - 1.0)
+            self.unseen += spread
+            self.prior += self.factors.T @ self.factors + self.outside * np.eye(self.dim)
             self.visited += self.degrees == self.tails
             self.n_counted += 1
-        self.weights = middle + np.vecmat(self.rng.standard_normal(middle.shape), root)
 
     def _draw_factors(self, damping: Array) -> None:
         some = slice(None) if self.everybody else self.members
-        vectors, values, weights = self.vectors[some], self.values[some], self.weights[some]
-        dim, rank = self.dim, self.rank
-        told = (vectors * (values * damping[some])[:, None, :]) @ vectors.mT
-        pairs = (weights[:, :, None] * weights[:, None, :]).reshape(-1, rank * rank)
+        vectors, turned, weights = self.vectors[some], self.turned[some], self.weights[some]
+        damping, dim, rank = damping[some], self.dim, self.rank
+        if self.outside > 0.0:
+            pairs, told = weights, (vectors * (self.values[some] * damping)[:, None, :]) @ turned
+        else:
+            pairs, told = weights / self.noises[some, None], self.grams[some]
+        pairs = (pairs[:, :, None] * weights[:, None, :]).reshape(-1, rank * rank)
         precision = (pairs.T @ told.reshape(len(told), -1)).reshape(rank, rank, dim, dim)
         precision = precision.transpose(0, 2, 1, 3).reshape(rank * dim, rank * dim)
         np.einsum("ii->i", precision)[...] += np.repeat(1.0 / self.strengths, dim)
-        linear = weights.T @ np.matvec(vectors, damping[some] * self.moment[some])
-        root = np.linalg.cholesky(precision)
-        middle = solve_triangular(root, linear.reshape(-1), lower=True, check_finite=False)
-        drawn = middle + self.rng.standard_normal(rank * dim)
-        factors = solve_triangular(root, drawn, lower=True, trans=1, check_finite=False)
-        self.factors = np.ascontiguousarray(factors.reshape(rank, dim).T)
+        linear = weights.T @ np.vecmat(damping * self.moment[some], turned)
+        root, failed = lapack.dpotrf(precision.T, lower=0, clean=0)  # column by column, the upper triangle
+        if failed:
+            raise np.linalg.LinAlgError("A covariance has no width.")
+        drawn = lapack.dtrtrs(root, linear.ravel(), lower=0, trans=1)[0]
+        drawn += self.rng.standard_normal(rank * dim)
+        self.factors = lapack.dtrtrs(root, drawn, lower=0)[0].reshape(rank, dim)
 
     def _draw_strengths(self) -> None:
-        lengths = np.sum(self.factors**2, axis=0)
+        lengths = np.vecdot(self.factors, self.factors)
         half = 0.5 * (self.dim + 1.0)
         strengths = (self.rates + 0.5 * lengths) / self.rng.standard_gamma(half, self.rank)
         self.strengths = np.maximum(strengths, LEAST_STRENGTH * self.expected)
@@ -266,10 +280,11 @@ class _Sampler:
         noises, values = self.noises[some, None], self.values[some]
         gains = (self.scales[some, None] * values / noises).ravel()
         powers = (self.scales[some, None] * residual[some] ** 2 / noises**2).ravel()
-        steps = np.arange(N_OUTSIDE) - self.rng.integers(N_OUTSIDE) + 0.0
+        steps = STEPS - self.rng.integers(N_OUTSIDE)
         tried = self.tried * np.exp(OUTSIDE_STEP * steps * (0.5 + self.rng.random()))
-        grown = 1.0 + np.outer(tried, gains)
-        likely = 0.5 * (np.sum(tried[:, None] * powers / grown, axis=1) - np.sum(np.log(grown), axis=1))
+        logarithms = np.empty(N_OUTSIDE)
+        log_products(gains, tried, logarithms)
+        likely = 0.5 * (tried * ((1.0 / (1.0 + np.outer(tried, gains))) @ powers) - logarithms)
         ratios = tried / self.strength
         before = 0.25 * np.log(ratios) - 0.75 * np.log1p(ratios)
         place = self._draw_place(np.append(before + likely, before + self.nothing))
@@ -277,8 +292,8 @@ class _Sampler:
         self.outside = self.tried if place < N_OUTSIDE else 0.0
 
     def _draw_place(self, log_chances: Array) -> int:
-        chances = np.cumsum(np.exp(log_chances - log_chances.max()))
-        return int(np.searchsorted(chances, self.rng.random() * chances[-1]))
+        chances = np.exp(log_chances - log_chances.max()).cumsum()
+        return int(chances.searchsorted(self.rng.random() * chances[-1]))
 
     def _draw_scales(self, own: Array) -> None:
         lengths = np.vecdot(self.weights, self.weights)
