@@ -264,6 +264,21 @@ def test_hard_data_give_numbers_a_width_and_no_warning(
             assert np.mean(off < 2.0) > 0.8
 
 
+@pytest.mark.parametrize("deviation", [0.0, 1e-2, 0.1])
+def test_quiet_rewards_are_not_taken_for_noise(deviation: float) -> None:
+    # noise far below one part in all rewards, which one further reward of their size would hide
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((30, 10, 20))
+    theta = rng.standard_normal((10, 2)) @ rng.standard_normal((2, 20))
+    y = np.vecdot(x, theta) + deviation * rng.standard_normal((30, 10))
+    statistics = GramStatistics.of(x, y)
+    shared, own = FactorPrior().fit(statistics), Ridge().fit(statistics)
+    error, alone = (float(np.sqrt(np.mean((one.theta - theta) ** 2))) for one in (shared, own))
+    assert error < 0.5 * alone
+    if deviation:
+        assert_allclose(np.sqrt(shared.noises), deviation, rtol=0.5)
+
+
 def test_bad_settings() -> None:
     with pytest.raises(ValueError, match=r"`noise` of FactorPrior must be one of own, shared\. Got 'none'"):
         FactorPrior(noise="none")
