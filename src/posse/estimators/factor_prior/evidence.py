@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from posse.core.statistics import GramStatistics
-from posse.estimators.noise import PSEUDO_REWARDS
+from posse.estimators.noise import PSEUDO_REWARDS, noise_variance
 from posse.numerics.checks import Array, BoolArray
 from posse.numerics.linalg import RANK_TOLERANCE, chunks, inverse_and_log_determinant
 
 # Eigenvalues of X'X that are negative by more than this share of the largest are not rounding.
 NEGATIVE = 1e-6
-# Noise has at least this share of the mean square of all rewards, where it is not told to be larger.
-LEAST_SHARE = 1e-8
+# Noise of a perfect fit has this share of the mean square of all rewards at the least.
+LEAST_SHARE = 1e-6
 # The curvature along the scales is a difference of slopes this far apart, on either side.
 SCALE_STEP = 1e-3
 
@@ -274,18 +274,18 @@ class FactorEvidence:
     def _least_noise(self) -> float:
         """The noise variance of a perfect fit: as if one further reward had been pure noise.
 
-        Noise as large as tasks' own least squares leave over, where they have more rewards than numbers to
-        fit; else as large as the rewards. The latter would hide a noise far below one part in all rewards.
+        It is not above what tasks' own least squares leave over, where they have more rewards than numbers
+        to fit: else noise below one part in all rewards would never be seen.
         """
+        least = float(noise_variance(np.zeros(1), np.array([self.square]), np.array([self.total]))[0])
         seen = self.values > RANK_TOLERANCE * self.values.max(axis=1, keepdims=True)
         free = np.maximum(self.statistics.count - seen.sum(axis=1), 0.0)
-        usual = self.square / max(self.total, 1.0)
-        if free.any():
-            explained = np.divide(self.moment**2, self.values, out=np.zeros_like(self.values), where=seen)
-            left = np.maximum(self.squares - explained.sum(axis=1), 0.0)
-            noise = float(left[free > 0].sum() / free.sum())
-            usual = min(usual, max(noise, LEAST_SHARE * (self.total + PSEUDO_REWARDS) * usual))
-        return PSEUDO_REWARDS * usual / (self.total + PSEUDO_REWARDS)
+        if not free.any():
+            return least
+        explained = np.divide(self.moment**2, self.values, out=np.zeros_like(self.values), where=seen)
+        left = np.maximum(self.squares - explained.sum(axis=1), 0.0)
+        told = float(left[free > 0].sum() / free.sum())
+        return min(least, max(told, LEAST_SHARE * self.square / self.total))
 
     def log_likelihoods(self, solved: Solved, noise: float | None = None) -> Array:
         """Return log p(y_t | q_t) of every task, (T,), at a noise variance, by default the likeliest."""
