@@ -12,7 +12,8 @@ import pytest
 from docs.gallery import league
 from docs.gallery.league import League
 
-from posse.suite import SCENARIOS, Scenario, compare
+from posse.lab.registry import family_of
+from posse.suite import SCENARIOS, Scenario, compare, league_tables
 from posse.suite.words import verdict_in_words
 
 STORED = League()
@@ -42,6 +43,20 @@ def test_the_page_begins_with_the_verdict_and_is_the_one_that_make_league_writes
 
 def test_the_tables_on_sharing_are_those_of_the_stored_results() -> None:
     assert league.sharing_page(DATA) == league.SHARING.read_text(encoding="utf-8"), "run `make league`"
+
+
+def test_what_was_measured_of_rivals_is_that_of_the_stored_results() -> None:
+    page = league.RIVALS.read_text(encoding="utf-8")
+    assert league.rivals_page(DATA) == page, "run `make league`"
+    names = {some.policy for table in league_tables(DATA) for some in table.standings}
+    said = [name for names in league.MEASURED.values() for name in names]
+    assert {name for name in said if name in names} == set(said)
+    assert {name for name in names if family_of(name) == "rivals"} <= set(said)
+
+
+def test_that_most_scenarios_have_one_seed_is_said() -> None:
+    assert "have one seed, and so no intervals" in PAGE
+    assert "no intervals" not in STORED.page(DATA.with_columns(n_seeds=2))
 
 
 def test_every_picture_is_there() -> None:

@@ -245,9 +245,9 @@ def within_limits(order: str) -> Callable[[pl.DataFrame], Claim]:
             statement=f"SharedThompson's total is at most {typical} million on average, and {most} in every "
             f"stream, {IN_WORDS[order]}.",
             source="posse",
-            measure="limits that were set before, less what was found, in millions; the worst has no interval",
-            reading=f"The mean of {len(ours)} streams is {ours.mean():.3f} million, {side} its limit; the worst "
-            f"is {ours.max():.3f}, and {n_above} of them {'is' if n_above == 1 else 'are'} above theirs.",
+            measure="limits that were set before, less what was found, in millions; the worst, no interval",
+            reading=f"The mean of {len(ours)} streams is {ours.mean():.3f} million, {side} its limit; the "
+            f"worst is {ours.max():.3f}; {n_above} of them {'is' if n_above == 1 else 'are'} above theirs.",
         )
 
     return decide
