@@ -98,7 +98,12 @@ class League:
         versions = {"posse": made["parameters"]["posse"], **made["versions"]}
         write_json(
             self.results / "league.json",
-            {"commit": _commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": versions},
+            {
+                "commit": _commit(),
+                "date": f"{datetime.now(UTC):%Y-%m-%d}",
+                "versions": versions,
+                "outdated": "",  # what is to be said once a policy plays otherwise than it did here
+            },
         )
 
     def tables(self) -> dict[str, pl.DataFrame]:
