@@ -41,10 +41,15 @@ class Watched(SharedThompson):
 
 
 def prove(n_tasks: int = 60_000) -> dict[str, Any]:
-    """Return what is held after shares of a stream's tasks; half of B is late by a twelfth of them."""
-    stream = StreamProblem.draw(n_tasks=n_tasks, dim=4, rank=2, batch=BATCH, seed=0, order="late")
+    """Return what is held after shares of a stream's tasks, in groups of 60 and one by one."""
+    return {**held(n_tasks, BATCH), "one by one": held(n_tasks, 1)}
+
+
+def held(n_tasks: int, batch: int) -> dict[str, Any]:
+    """Return what is held after shares of the tasks; half of B is late by a twelfth of them."""
+    stream = StreamProblem.draw(n_tasks=n_tasks, dim=4, rank=2, batch=batch, seed=0, order="late")
     policy = Watched()
-    found = policy.watch([BATCH * round(share * stream.n_groups) for share in SHARES])
+    found = policy.watch([batch * round(share * stream.n_groups) for share in SHARES])
     trace = simulate(stream, policy, horizon=ROUNDS, seed=0)
     return {
         "after tasks": {str(seen): row for seen, row in found.items()},

@@ -23,6 +23,7 @@ from posse.paper.boss import (
     published_rows,
     regret_over_tasks,
     totals,
+    within_limits,
 )
 from posse.paper.boss_policies import StudiedBARON
 from posse.paper.registry import figures_named
@@ -78,6 +79,20 @@ def test_claims_follow_the_table() -> None:
     assert evidence.estimate == pytest.approx(0.001 * centre / 1e6)
     assert evidence.ci_high is not None
     assert evidence.ci_high - evidence.estimate == pytest.approx(2 * math.hypot(own, error) / 1e6)
+
+
+def test_the_limits_of_our_policy_are_of_its_mean_and_of_every_stream() -> None:
+    """The oracle's published totals are 1.02 and 1.01 million; factors are of ours to them."""
+    for order, mean_above, worst_above in (("diverse", 1.0, 0.8), ("adversary", 1.5, 1.38)):
+        claim = within_limits(order)(boss_table({OURS: 0.8}, spread=0.01))
+        assert (claim.verdict, claim.tally) == ("holds", (2, 0))
+        failed = within_limits(order)(boss_table({OURS: mean_above}, spread=0.01))
+        assert failed.verdict == "fails"
+        assert "above its limit" in failed.reading
+        one_bad = within_limits(order)(boss_table({OURS: worst_above}, spread=0.3))
+        assert one_bad.evidence[1].sign == -1
+        assert "1 of them is above theirs" in one_bad.reading
+        assert within_limits(order)(boss_table(seeds=1)).verdict == "undecided"
 
 
 def test_a_total_that_was_published_is_drawn_where_it_belongs() -> None:

@@ -458,8 +458,10 @@ def test_what_is_kept_does_not_grow_with_the_stream() -> None:
 
 
 def test_a_long_stream_is_held_in_room_for_a_thousand_tasks() -> None:
-    """`make prove` has 60,000 tasks."""
-    found = long_stream.prove(n_tasks=3000)
+    """`make prove` has 60,000 tasks, in groups of 60 and one by one."""
+    one_by_one = list(long_stream.held(n_tasks=60, batch=1)["after tasks"].values())
+    assert [row["tasks kept"] for row in one_by_one] == [6, 12, 30, 60]
+    found = long_stream.held(n_tasks=3000, batch=long_stream.BATCH)
     rows = list(found["after tasks"].values())
     assert [row["tasks kept"] for row in rows] == [300, 600, 1050, 1050]
     assert rows[-1]["MB, the most so far"] < rows[-2]["MB, the most so far"] + 20

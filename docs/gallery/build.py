@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from posse.core.files import write_json
@@ -64,7 +65,9 @@ class Gallery:
         versions = json.loads(self.versions.read_text(encoding="utf-8")) if self.versions.exists() else {}
         for name in found:
             table = pl.read_parquet(out / name / "results.parquet").drop("regret_by_task", strict=False)
-            table = table.with_columns(pl.col(pl.Float64).cast(pl.Float32))
+            study = all_figures()[name].study
+            given = study.columns(study.cells[0])  # the parameters of a cell are looked up, and stay exact
+            table = table.with_columns(cs.by_dtype(pl.Float64).exclude(*given).cast(pl.Float32))
             table.write_parquet(self.results / f"{name}.parquet", compression="zstd", compression_level=19)
             manifest = json.loads((out / name / "manifest.json").read_text(encoding="utf-8"))
             versions[name] = {"posse": manifest["parameters"]["posse"], **manifest["versions"]}

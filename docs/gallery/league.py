@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,8 @@ from posse.lab.registry import label_of
 from posse.lab.results import final_rounds
 from posse.suite import SCENARIOS, compare_scenarios, league_tables, promise, verdict
 from posse.suite.comparison import commands
-from posse.suite.league import LEVEL, NEAR
+from posse.suite.contestants import WITH_ALL_DATA
+from posse.suite.league import LEVEL, NEAR, Table
 from posse.suite.page import heat_map, ranking, seeds_in_words, write_comparison
 from posse.suite.words import verdict_in_words, winners
 from posse.viz.heat import draw_heat
@@ -35,6 +36,7 @@ from posse.viz.still import save
 
 FOLDER = Path(__file__).parent
 SHARING = FOLDER.parent / "explanation" / "sharing.md"
+RIVALS = FOLDER.parent / "explanation" / "rivals.md"
 KEPT = ("seed", "policy", "round", "horizon", "regret_per_task", "regret_by_task", "seconds")
 # What `sharing.md` quotes: a policy for each column, a scenario for each row.
 QUOTED = (
@@ -50,6 +52,20 @@ QUOTED_ROWS = (
     *("many-tasks", "few-tasks", "high-rank-many", "outliers", "approximate", "common-mean", "clusters"),
     *("unrelated", "unrelated-few", "fixed-arms", "narrow", "trap"),
 )
+# The policies of which each section of `rivals.md` says what was measured.
+MEASURED = {
+    "trace-norm": ("trace-norm",),
+    "armul": ("armul", f"armul({WITH_ALL_DATA})"),
+    "tian-spectral": ("tian-spectral", f"tian-spectral({WITH_ALL_DATA})"),
+    "hier-thompson": ("hier-thompson",),
+    "ebm": ("ebm-thompson", "ebm-ucb", "ebm-ucb(scale=1)"),
+    "club": ("club",),
+    "spectral-e2tc": ("e2tc(subspace=spectral)",),
+    "seqrepl": ("seqrepl",),
+    "baron": ("baron",),
+    "bress": ("bress",),
+    "pege-tau": ("pege-tau",),
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,12 @@ class League:
         versions = {"posse": made["parameters"]["posse"], **made["versions"]}
         write_json(
             self.results / "league.json",
-            {"commit": _commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": versions},
+            {
+                "commit": _commit(),
+                "date": f"{datetime.now(UTC):%Y-%m-%d}",
+                "versions": versions,
+                "outdated": "",  # what is to be said once a policy plays otherwise than it did here
+            },
         )
 
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -117,12 +138,19 @@ class League:
             command=commands([SCENARIOS[name] for name in tables], data, Path("results")),
             all=len(SCENARIOS),
             seeds=seeds_in_words(data),
+            one_seed=data.filter(n_seeds=1)["scenario"].n_unique(),
             asked={"near": NEAR, "level": LEVEL},
             made=made,
             time=in_words(seconds),
+            one_seed_time=in_words(sum(_seconds_of_a_seed(table) for table in tables.values())),
             runs=sum(table.height for table in tables.values()),
         )
         return text + "\n"
+
+
+def _seconds_of_a_seed(table: pl.DataFrame) -> float:
+    """Return how long the runs of one seed of a scenario took, on average."""
+    return float(table["seconds"].sum()) / table["seed"].n_unique()
 
 
 def _commit() -> str:
@@ -148,8 +176,36 @@ def sharing_page(data: pl.DataFrame) -> str:
         rows = [found.get((name, policy)) for policy in QUOTED]
         cells = [_cell(row) for row in rows]
         numbers.append(f"| `{name}`, {SCENARIOS[name].title} | " + " | ".join(cells) + " |")
-    text = SHARING.read_text(encoding="utf-8")
-    blocks = {"verdict": [verdict_in_words(data)], "numbers": numbers}
+    return _with_blocks(SHARING, {"verdict": [verdict_in_words(data)], "numbers": numbers})
+
+
+def rivals_page(data: pl.DataFrame) -> str:
+    """Return the page about rivals with what was measured of each written from the stored results."""
+    tables = league_tables(data)
+    blocks = {
+        name: ["**What we measured**, in [the league](../league.md):", ""]
+        + [f"- {line}" for table in tables for line in _places(table, policies)]
+        for name, policies in MEASURED.items()
+    }
+    return _with_blocks(RIVALS, blocks)
+
+
+def _places(table: Table, policies: Sequence[str]) -> list[str]:
+    """Return where policies stand among those who play all scenarios of a kind, a sentence each."""
+    among = f"mean rank {{:.1f}} of {len(table.standings)} on {table.kind}"
+    n_scenarios = len(table.scenarios)
+    return [
+        f"{label_of(some.policy)}: {among.format(some.rank)}; within {NEAR - 1:.0%} of the best in "
+        f"{round(some.near * n_scenarios)} of {n_scenarios} scenarios; at worst {some.largest:.2f} times its "
+        f"regret, in `{some.where}`."
+        for some in table.standings
+        if some.policy in policies
+    ]
+
+
+def _with_blocks(page: Path, blocks: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a page with lines written between the marks that name them."""
+    text = page.read_text(encoding="utf-8")
     for name, lines in blocks.items():
         block = f"<!-- stored: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
         before, rest = text.split(f"<!-- stored: {name} -->", 1)
@@ -187,6 +243,7 @@ def main() -> None:
         save(picture, FOLDER / f"{stem}.png")
     (FOLDER.parent / "league.md").write_text(league.page(data), encoding="utf-8")
     SHARING.write_text(sharing_page(data), encoding="utf-8")
+    RIVALS.write_text(rivals_page(data), encoding="utf-8")
 
 
 if __name__ == "__main__":

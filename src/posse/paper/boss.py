@@ -53,6 +53,10 @@ PUBLISHED: Mapping[tuple[str, str], tuple[tuple[float, float], ...]] = MappingPr
     }
 )
 SIMULATIONS, STUDIED = 5, 6000
+# What was asked of our policy before it was played: its mean total and its largest, in millions.
+LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"diverse": (0.9, 1.05), "adversary": (1.4, 2.0)}
+)
 # Two means agree if they differ by at most so many standard errors of their difference.
 AGREEMENT = 2.0
 MILLION = 1e6
@@ -224,6 +228,31 @@ def below_the_best(order: str) -> Callable[[pl.DataFrame], Claim]:
     return decide
 
 
+def within_limits(order: str) -> Callable[[pl.DataFrame], Claim]:
+    """Return the claim that our policy's mean total, and that of every stream, stay within limits."""
+
+    def decide(table: pl.DataFrame) -> Claim:
+        ours = totals(table, order, OURS) / MILLION
+        typical, most = LIMITS[order]
+        (mean,) = simultaneous({"limit of the mean, less the mean": typical - ours})
+        spare = most - float(ours.max())
+        worst = Evidence("limit of every stream, less the worst", spare, spare, spare)
+        side = "within" if ours.mean() <= typical else "above"
+        n_above = int((ours > most).sum())
+        return signed_claim(
+            (mean, worst),
+            1,
+            statement=f"SharedThompson's total is at most {typical} million on average, and {most} in every "
+            f"stream, {IN_WORDS[order]}.",
+            source="posse",
+            measure="limits that were set before, less what was found, in millions; the worst, no interval",
+            reading=f"The mean of {len(ours)} streams is {ours.mean():.3f} million, {side} its limit; the "
+            f"worst is {ours.max():.3f}; {n_above} of them {'is' if n_above == 1 else 'are'} above theirs.",
+        )
+
+    return decide
+
+
 def regret_over_tasks(table: pl.DataFrame) -> Chart:
     """Return the total regret against the number of tasks, in both orders, and the published ends."""
     panels = []
@@ -279,7 +308,7 @@ def figure(study: BossStudy = STUDY) -> Figure:
         title=TITLE,
         study=study,
         claims=tuple(
-            claim(order) for claim in (published_rows, below_the_best) for order in ("diverse", "adversary")
+            claim(order) for claim in (within_limits, published_rows, below_the_best) for order in CHANCES
         ),
         charts=lambda table: (regret_over_tasks(table),),
         setting={

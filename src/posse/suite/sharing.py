@@ -180,19 +180,22 @@ def promise(data: pl.DataFrame) -> str:
     """
     shared = [row for row in data.to_dicts() if family_of(row["policy"]) == "posse"]
     judged = [row for row in shared if row["mean_to_same"] is not None]
-    limits = f"mean at most {MEAN_LIMIT:.2f}, worst-off fifth {WORST_LIMIT:.2f}"
-    asked = f"Nobody is worse off for having shared ({limits}):"
     if not judged:
-        return f"{asked} nothing to judge it by."
+        return "Whether anybody was worse off for having shared: there is nothing to judge it by."
     broken = worse_off(data)
     n_scenarios = len({row["scenario"] for row in judged})
     cases = f"{len(judged)} pairs of a shared policy and a scenario, {n_scenarios} scenarios"
     if not broken:
         return (
-            f"{asked} it held in all {cases}, by point estimates; the largest ratios were {_largest(judged)}."
+            f"Nobody was worse off for having shared (mean at most {MEAN_LIMIT:.2f}, worst-off fifth "
+            f"{WORST_LIMIT:.2f}) in any of {cases}, by point estimates; the largest ratios were "
+            f"{_largest(judged)}."
         )
     found = "; ".join(_in_words(row) for row in broken)
-    return f"{asked} it failed in {len(broken)} of {cases}. {found}."
+    return (
+        f"Somebody was worse off for having shared (mean above {MEAN_LIMIT:.2f}, or worst-off fifth above "
+        f"{WORST_LIMIT:.2f}) in {len(broken)} of {cases}, by point estimates: {found}."
+    )
 
 
 def paired_ratio(sample: Array, reference: Array) -> tuple[float | None, float | None, float | None]:
