@@ -182,15 +182,6 @@ def test_a_covariance_of_no_width_is_told() -> None:
     assert not kernels.draw_weights(*given, one, one, empty.copy(), False, empty, np.zeros((1, 1, 1)))
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_one_logarithm_for_many_factors(plain: bool) -> None:
-    gains, tried = np.geomspace(1e-30, 1e30, 500), np.array([0.0, 1e-20, 1.0, 1e20])
-    found = np.empty(len(tried))
-    loops = kernels.log_products.__wrapped__ if plain else kernels.log_products  # type: ignore[attr-defined]
-    loops(gains, tried, found)
-    assert_allclose(found, np.log1p(np.outer(tried, gains)).sum(axis=1), rtol=1e-12, atol=1e-9)
-
-
 def naive_gibbs(
     statistics: GramStatistics, learned: Learned, worth: float, n_turns: int, seed: int
 ) -> tuple[Array, Array]:
@@ -244,6 +235,50 @@ def naive_gibbs(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("plain", [False, True])
+def test_how_likely_a_variance_outside_is_follows_from_the_gaussian_of_all_rewards(plain: bool) -> None:
+    rng = np.random.default_rng(0)
+    features = [rng.standard_normal((n, 4)) for n in (3, 9, 20, 6, 8)]
+    rewards = [2.0 * rng.standard_normal(len(x)) for x in features]
+    factors, tried = rng.standard_normal((4, 2)), np.array([1e-3, 0.1, 2.0, 0.0])
+    noises, scales = rng.uniform(0.5, 2.0, (2, 5))
+    expected = [
+        sum(
+            stats.multivariate_normal.logpdf(
+                y, cov=q * x @ (factors @ factors.T + outside * np.eye(4)) @ x.T + s * np.eye(len(y))
+            )
+            for x, y, q, s in zip(features, rewards, scales, noises, strict=True)
+        )
+        for outside in tried
+    ]
+    values, vectors = np.linalg.eigh(np.stack([x.T @ x for x in features]))
+    moment = np.vecmat(np.stack([x.T @ y for x, y in zip(features, rewards, strict=True)]), vectors)
+    found, wide = np.zeros(4), np.ascontiguousarray(factors.T)
+    loops = kernels.add_log_likelihoods
+    loops = loops.__wrapped__ if plain else loops  # type: ignore[attr-defined]
+    loops(vectors, values, moment, noises, scales, wide, tried, found)
+    assert_allclose(np.diff(found), np.diff(expected), atol=1e-9)
+
+
+def test_what_lies_outside_is_found_in_a_few_turns() -> None:
+    """Of tasks that are well known along themselves: a start that is far too large is left behind."""
+    rng = np.random.default_rng(3)
+    basis = haar_basis(6, 2, rng)
+    theta = unit_vectors(600, 2, rng) @ basis.T
+    gram = 2000.0 * theta[:, :, None] * theta[:, None, :] + 8.0 * np.eye(6)
+    noise = np.matvec(np.linalg.cholesky(gram), rng.standard_normal((600, 6)))
+    fitted = np.vecdot(noise, np.linalg.solve(gram, noise[:, :, None])[:, :, 0])
+    square = np.vecdot(theta, np.matvec(gram, theta) + 2.0 * noise) + fitted + rng.chisquare(1994, 600)
+    moment = np.matvec(gram, theta) + noise
+    statistics = GramStatistics(gram, moment, square, np.full(600, 2000.0))
+    prior = FactorPrior(**GAUSSIAN)
+    sampler = sampling._Sampler(learn_prior(statistics, prior, None), 1, prior)
+    sampler.outside = sampler.tried = 0.1
+    for _ in range(20):
+        sampler.turn()
+    assert sampler.outside < 0.02
+
+
 def test_tails_noises_and_a_mean_are_those_of_a_chain_that_integrates_nothing_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -136,18 +136,74 @@ def draw_weights(
 
 
 @compiled
-def log_products(gains: Array, tried: Array, logarithms: Array) -> None:
-    """Fill the sums (n,) of log(1 + a x) over all x of `gains` (m,), for a of `tried` (n,), largest last."""
-    n, last = len(tried), len(tried) - 1
-    products = np.ones(n)
-    for p in range(n):
-        logarithms[p] = 0.0
-    for gain in gains:
+def add_log_likelihoods(
+    vectors: Array,
+    values: Array,
+    moment: Array,
+    noises: Array,
+    scales: Array,
+    factors: Array,
+    tried: Array,
+    likely: Array,
+) -> None:
+    """Add log p (n,) of all rewards given F, up to a constant, for every a of `tried` (n,).
+
+    Weights and what lies outside of F are integrated out: theta_t ~ N(0, q (F F' + a I)).
+
+    Parameters
+    ----------
+    vectors : (T, d, m)
+        Q.
+    values, moment : (T, m)
+    noises, scales : (T,)
+        s and q.
+    factors : (k, d)
+        F'.
+    tried, likely : (n,)
+    """
+    n_tasks, dim, n_axes = vectors.shape
+    rank, n = factors.shape[0], len(tried)
+    along, root, solved = np.empty((rank, n_axes)), np.empty((rank, rank)), np.empty(rank)
+    damping = np.empty(n_axes)
+    for t in range(n_tasks):
+        for c in range(rank):
+            for j in range(n_axes):
+                along[c, j] = 0.0
+            for i in range(dim):
+                factor = factors[c, i]
+                for j in range(n_axes):
+                    along[c, j] += factor * vectors[t, i, j]
         for p in range(n):
-            products[p] *= 1.0 + tried[p] * gain
-        if products[last] > LARGE_PRODUCT:
-            for p in range(n):
-                logarithms[p] += np.log(products[p])
-                products[p] = 1.0
-    for p in range(n):
-        logarithms[p] += np.log(products[p])
+            spread, found, product = tried[p] * scales[t], 0.0, 1.0
+            for j in range(n_axes):
+                damping[j] = 1.0 / (noises[t] + spread * values[t, j])
+                found += spread / noises[t] * damping[j] * moment[t, j] ** 2
+                product *= noises[t] * damping[j]
+                if product < 1.0 / LARGE_PRODUCT:
+                    found += np.log(product)
+                    product = 1.0
+            for c in range(rank):  # the root of I + q F'QD^1/2 g D^1/2 Q'F, and its inverse times F'Q g b
+                solved[c] = 0.0
+                for j in range(n_axes):
+                    solved[c] += damping[j] * moment[t, j] * along[c, j]
+                for e in range(c + 1):
+                    entry = 0.0
+                    for j in range(n_axes):
+                        entry += along[c, j] * damping[j] * values[t, j] * along[e, j]
+                    entry *= scales[t]
+                    if c == e:
+                        entry += 1.0
+                    for f in range(e):
+                        entry -= root[c, f] * root[e, f]
+                    if c > e:
+                        root[c, e] = entry / root[e, e]
+                        solved[c] -= root[c, e] * solved[e]
+                    else:
+                        product /= max(entry, 1.0)
+                        root[c, c] = np.sqrt(max(entry, 1.0))
+                solved[c] /= root[c, c]
+                found += scales[t] * solved[c] ** 2
+                if product < 1.0 / LARGE_PRODUCT:
+                    found += np.log(product)
+                    product = 1.0
+            likely[p] += 0.5 * (found + np.log(product))

@@ -5,10 +5,10 @@ it for certain are worse than they could be, and far too sure of themselves. Her
 turns, each part given all others, from a Gaussian or a gamma distribution of the statistics: equation (13) of
 the page "The learned prior". With K = Q D/(s + aqD) Q' and p = Q Q'b/(s + aqD) of every task,
 
+    a | F          one of a few around the last, or 0, with w and what lies outside of F integrated out
     w | F          N(M^-1 F'p, M^-1),  M = I/q + F'K F
     F | w          of the precision  sum K kron ww' + I kron diag(1/l),  and the linear term  sum p w'
     l_j | F        half-Cauchy for its root: a column that the data do not ask for vanishes
-    a | F, w       one of a few around the last, or 0, with what lies outside of F integrated out
     q, nu          1/q ~ Gamma(nu/2, nu/2), given w and what lies outside of F;  nu is one of a list
     s              inverse chi-square, given what is left of the task's rewards, and the others' noise
 
@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import gammaln, logit
 
-from posse.estimators.factor_prior.kernels import draw_weights, log_products
+from posse.estimators.factor_prior.kernels import add_log_likelihoods, draw_weights
 from posse.estimators.factor_prior.learning import Learned
 from posse.estimators.factor_prior.search import LARGEST_LOG_SCALE
 from posse.numerics.checks import Array
@@ -181,6 +181,8 @@ class _Sampler:
 
     def turn(self, *, count: bool = False) -> None:
         """Draw every part anew, and add the moments of this turn to those before, if they count."""
+        if not self.hard:
+            self._draw_outside()
         spread = self.outside * self.scales
         damping = 1.0 / (self.noises[:, None] + spread[:, None] * self.values)
         self._draw_weights(spread, damping, count=count)
@@ -189,8 +191,6 @@ class _Sampler:
             self._draw_strengths()
         inside = np.vecmat(self.weights @ self.factors, self.vectors)
         residual = self.moment - self.values * inside
-        if not self.hard:
-            self._draw_outside(residual)
         spread = (self.outside * self.scales)[:, None]
         damping = spread / (self.noises[:, None] + spread * self.values)
         own = damping * residual
@@ -269,25 +269,24 @@ class _Sampler:
         draws = self.rng.standard_gamma(1.0, self.rank)
         self.rates = draws / (1.0 / self.expected + 1.0 / self.strengths)
 
-    def _draw_outside(self, residual: Array) -> None:
-        """Draw a, with what tasks have outside of F integrated out: from a few around the one that it has.
+    def _draw_outside(self) -> None:
+        """Draw a given F, with all else about tasks integrated out: from a few around the one that it has.
 
-        Which of these it has is drawn first, so that every one of them would lead to the others alike. Before
-        the data log a has the density r^(1/4) / (1 + r)^(3/4), r its ratio to the expected strength of F; or
+        Given weights, whatever is well known of a task would hold a where it is, for hundreds of turns. Which
+        of the few it has is drawn first, so that every one of them would lead to the others alike. Before the
+        data log a has the density r^(1/4) / (1 + r)^(3/4), r its ratio to the expected strength of F; or
         a = 0, and what was tried last moves on as if there were no data.
         """
         some = slice(None) if self.everybody else self.members
-        noises, values = self.noises[some, None], self.values[some]
-        gains = (self.scales[some, None] * values / noises).ravel()
-        powers = (self.scales[some, None] * residual[some] ** 2 / noises**2).ravel()
         steps = STEPS - self.rng.integers(N_OUTSIDE)
         tried = self.tried * np.exp(OUTSIDE_STEP * steps * (0.5 + self.rng.random()))
-        logarithms = np.empty(N_OUTSIDE)
-        log_products(gains, tried, logarithms)
-        likely = 0.5 * (tried * ((1.0 / (1.0 + np.outer(tried, gains))) @ powers) - logarithms)
+        likely = np.zeros(N_OUTSIDE + 1)
+        along = self.vectors[some], self.values[some], self.moment[some]
+        unlike = self.noises[some], self.scales[some]
+        add_log_likelihoods(*along, *unlike, self.factors, np.append(tried, 0.0), likely)
         ratios = tried / self.strength
         before = 0.25 * np.log(ratios) - 0.75 * np.log1p(ratios)
-        place = self._draw_place(np.append(before + likely, before + self.nothing))
+        place = self._draw_place(np.append(before + likely[:-1], before + self.nothing + likely[-1]))
         self.tried = float(tried[place % N_OUTSIDE])
         self.outside = self.tried if place < N_OUTSIDE else 0.0
 
