@@ -173,7 +173,7 @@ def read_log(
     for name in targets:
         check_choice("a column of probabilities", name, source.columns)
     found = encoder_of(source, columns, features, encoder, targets)
-    reader = DecisionReader(source, columns, found, model_encoders(named), targets)
+    reader = DecisionReader(source.in_order(), columns, found, model_encoders(named), targets)
     return gather(reader, n_parts, seed, on_rows)
 
 

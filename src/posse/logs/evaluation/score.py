@@ -90,6 +90,7 @@ def score(
     start = done = 0
     for decisions in logged.reader.read():
         rows = slice(start, start + len(decisions))
+        _check_same(decisions, logged, rows)
         parts, kept = logged.parts[rows].astype(np.intp), counted[rows]
         into = slice(done, done + int(kept.sum()))
         if kept.any():
@@ -98,11 +99,31 @@ def score(
         if on_rows is not None:
             on_rows(start)
     if start != len(counted):
-        raise ValueError(
-            f"a log must not change while it is read. Got {len(counted):,} decisions at first and {start:,} "
-            "when it was read again."
-        )
+        raise _changed(f"{len(counted):,} decisions at first and {start:,} when it was read again")
     return table.scores(logged.of_counted(logged.propensities) if rates is None else table.estimated)
+
+
+def _check_same(decisions: Decisions, logged: Logged, rows: slice) -> None:
+    """Say if decisions that are read again are others than those that stood in their rows at first."""
+    if rows.stop > len(logged.rewards):
+        raise _changed(f"{len(logged.rewards):,} decisions at first and more when it was read again")
+    other = decisions.tasks != logged.tasks.index[rows]
+    other |= decisions.played != logged.played[rows]
+    other |= decisions.rewards != logged.rewards[rows]
+    if logged.reader.columns.propensity is not None:
+        other |= decisions.propensities != logged.propensities[rows]
+    if other.any():
+        first = rows.start + int(np.argmax(other)) + 1
+        raise _changed(
+            f"decision {first:,} with another task, arm, reward or propensity when it was read again"
+        )
+
+
+def _changed(what: str) -> ValueError:
+    return ValueError(
+        f"a log must not change while it is read. Got {what}. A query that draws rows, or sorts them by what "
+        "several have in common, can be written to a file first."
+    )
 
 
 class _Tables:
