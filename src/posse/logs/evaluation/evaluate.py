@@ -227,7 +227,7 @@ class _Maker:
         if self.direct and refused:
             notes.append("where nothing can be said, the direct method answers by the model alone")
         notes += _about_tasks(self.support)
-        choices = choose(self.gains, names, choosing, self.intervals.level) if choosing else ()
+        choices = choose(self.gains, names, choosing, len(self.named)) if choosing else ()
         return Evaluation(
             rows=tuple(sorted(self.rows, key=lambda row: row.task is not None)),
             gains=tuple(self.gains),
@@ -310,7 +310,7 @@ class _Maker:
         self.thresholds[name] = threshold if np.isfinite(threshold) else None
         names = self.logged.names
         self.rows += rows_of(name, evidence, checked, self.intervals, names, threshold, direct=self.direct)
-        self.gains += gains_of(name, evidence, checked, self.intervals, names)
+        self.gains += gains_of(name, evidence, checked, self.intervals, names, len(self.named))
 
 
 def _groups(names: list[str], n_rows: int) -> list[list[str]]:
