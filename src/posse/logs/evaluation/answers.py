@@ -95,6 +95,8 @@ class Intervals:
     level : float
     tasks : Groups
         Of the n decisions.
+    still : (T,), or empty
+        Tasks whose rewards are all equal: what others would have been is not in the log.
     order : (n,), or empty
         The decisions in the order of time, for kinds that need it.
     seed : int
@@ -104,6 +106,7 @@ class Intervals:
     kind: str
     level: float
     tasks: Groups
+    still: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     order: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     seed: int = 0
 
@@ -125,8 +128,16 @@ class Intervals:
     def of_tasks(self, terms: Array, doubtful: BoolArray, least: Array | float = 0.0) -> Interval:
         """Return the interval of the mean of terms (n,) of each task; doubtful ones (T,) are cautious.
 
-        Variances are taken for `least`, (T,) or one number, at the least.
+        Variances are taken for `least`, (T,) or one number, at the least. Where rewards are all equal there
+        is none.
         """
+        found = self._of_tasks(terms, doubtful, least)
+        if not self.still.any():
+            return found
+        low, high = (np.where(self.still, np.nan, end) for end in (found.low, found.high))
+        return replace(found, low=low, high=high)
+
+    def _of_tasks(self, terms: Array, doubtful: BoolArray, least: Array | float) -> Interval:
         if self.kind == "bernstein":
             return bernstein(terms, self.tasks, self.level, span_of(terms), least)
         if self.kind == "sequence":

@@ -58,6 +58,8 @@ class Logged:
         Whether parts are windows in time, the first of which is there to learn from alone.
     whole : bool
         Whether the log has the propensities of all arms on offer.
+    repeated : int
+        How many rows stood in the log before, alike in all columns, if decisions have no names.
     """
 
     reader: DecisionReader
@@ -73,6 +75,7 @@ class Logged:
     offers: Array
     forward: bool
     whole: bool
+    repeated: int = 0
 
     @property
     def counted(self) -> BoolArray:

@@ -47,7 +47,7 @@ class Interval:
 
     def stretched(self, value: Array) -> Interval:
         """Return these intervals around other values (G,), made longer where a value lies outside."""
-        return Interval(value, np.fmin(self.low, value), np.fmax(self.high, value), self.chance)
+        return Interval(value, np.minimum(self.low, value), np.maximum(self.high, value), self.chance)
 
 
 def asymptotic(terms: Array, groups: Groups, level: float, least: Array | float = 0.0) -> Interval:
