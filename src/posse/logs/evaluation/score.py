@@ -90,7 +90,8 @@ def score(
     """
     counted = logged.counted
     n_rows = int(counted.sum())
-    table = _Tables(n_rows, logged.tasks.n_groups, targets, models)
+    known = logged.of_counted(logged.propensities) if rates is None else np.empty(n_rows)
+    table = _Tables(n_rows, logged.tasks.n_groups, targets, models, known)
     start = done = 0
     for decisions in logged.reader.read():
         rows = slice(start, start + len(decisions))
@@ -101,7 +102,8 @@ def score(
         if balance is not None:
             balance.add(decisions, propensities)
         if kept.any():
-            table.propensities[into] = propensities[kept]
+            if rates is not None:
+                table.propensities[into] = propensities[kept]
             table.add(into, kept, decisions, parts, targets, logged)
         start, done = rows.stop, into.stop
         if on_rows is not None:
@@ -143,9 +145,10 @@ class _Tables:
         n_tasks: int,
         targets: Mapping[str, Target],
         models: Mapping[str, Array],
+        propensities: Array,
     ) -> None:
         self.models = models
-        self.propensities = np.empty(n_rows)
+        self.propensities = propensities
         self.predicted = {name: np.empty(n_rows) for name in models}
         self.chances = {name: np.empty(n_rows) for name in targets}
         self.expected = {name: {model: np.empty(n_rows) for model in models} for name in targets}
