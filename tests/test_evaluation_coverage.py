@@ -58,8 +58,9 @@ def test_all_that_an_evaluation_does_is_what_a_case_of_a_proof_shows() -> None:
 
 def test_sharing_saves_on_related_tasks() -> None:
     found = variances(6, rank=2, size=2.0)
+    # 0.341 and 0.786 with standard errors of 0.023 and 0.028: of six other logs one time in ninety is above
     assert found["dr / snips"]["ratio"] < 0.5
-    assert found["dr / dr-alone"]["ratio"] < 0.95  # the proof's interval is far narrower
+    assert found["dr / dr-alone"]["ratio"] < 0.85
 
 
 def test_a_choice_finds_what_is_better_and_takes_nothing_that_is_worse() -> None:
