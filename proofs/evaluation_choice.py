@@ -14,6 +14,7 @@ from posse.logs.evaluation.choose import choose
 from posse.logs.evaluation.estimators import Evidence
 from posse.logs.evaluation.groups import Groups
 from posse.logs.evaluation.models import SHARED
+from posse.logs.evaluation.result import Gain
 from posse.logs.evaluation.support import check_support
 from posse.numerics.checks import Array, IntArray
 from proofs.decision_logs import Chooser, World, lists, play, softmax
@@ -85,7 +86,7 @@ def choose_among_equals(seed: int, far: float, rare: float, effective: int, *, o
     tasks = Groups(np.arange(n_rows) % (1 if one_task else CHOICE_TASKS), 1 if one_task else CHOICE_TASKS)
     names = tuple(str(task) for task in range(tasks.n_groups))
     known, chance = np.full(n_rows, far * rare), effective / n_rows
-    gains = []
+    gains: list[Gain] = []
     for place in range(CANDIDATES):
         weights = (rng.random(n_rows) < chance) / chance
         given = Evidence(weights=weights, rewards=rewards, expected=known, predicted=known)

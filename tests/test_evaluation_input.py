@@ -170,8 +170,8 @@ def test_a_target_without_support_has_no_number_where_it_has_none() -> None:
     said = (
         "nothing can be said about arm:red in all tasks together, but in 3 of 6 tasks: weights have a mean of"
     )
-    for one in (alone, found):
-        assert any(note.startswith(said) for note in one.notes)
+    for answer in (alone, found):
+        assert any(note.startswith(said) for note in answer.notes)
     lost = [row for row in found.rows if row.policy == "arm:red" and row.task in (None, "shop 00")]
     assert lost
     assert all((row.value, row.low, row.high) == (None, None, None) for row in lost)

@@ -234,15 +234,7 @@ class _Maker:
         notes = self._notes()
         for some in _groups(list(self.named), len(self.rewards)):
             self._add(some)
-        refused = {one.policy: one.reason for one in self.support if one.task is None and one.reason}
-        told = any(not one.reason for one in self.support)
-        if not told and not self.direct:
-            listed = "; ".join(f"{policy}: {reason}" for policy, reason in refused.items())
-            raise ValueError(f"a log must have an answer about some policy. Got none. {listed}.")
-        notes += [self._about_all(policy, reason) for policy, reason in refused.items()]
-        if self.direct and refused:
-            notes.append("where nothing can be said, the direct method answers by the model alone")
-        notes += _about_tasks(self.support)
+        notes += self._refusals()
         choices = choose(self.gains, names, choosing, len(self.named)) if choosing else ()
         return Evaluation(
             rows=tuple(sorted(self.rows, key=lambda row: row.task is not None)),
@@ -259,6 +251,17 @@ class _Maker:
             threshold=self.thresholds,
             notes=tuple(notes),
         )
+
+    def _refusals(self) -> list[str]:
+        """Return about which policies and tasks nothing can be said, or say that there is no answer at all."""
+        refused = {one.policy: one.reason for one in self.support if one.task is None and one.reason}
+        if all(one.reason for one in self.support) and not self.direct:
+            listed = "; ".join(f"{policy}: {reason}" for policy, reason in refused.items())
+            raise ValueError(f"a log must have an answer about some policy. Got none. {listed}.")
+        notes = [self._about_all(policy, reason) for policy, reason in refused.items()]
+        if self.direct and refused:
+            notes.append("where nothing can be said, the direct method answers by the model alone")
+        return [*notes, *_about_tasks(self.support)]
 
     def _about_all(self, policy: str, reason: str) -> str:
         """Return that nothing can be said about a policy, or about single tasks alone."""
