@@ -253,7 +253,7 @@ class _Maker:
         )
 
     def _refusals(self) -> list[str]:
-        """Return about which policies and tasks nothing can be said, or say that there is no answer at all."""
+        """Return about which policies and tasks nothing can be said; raise if there is no answer at all."""
         refused = {one.policy: one.reason for one in self.support if one.task is None and one.reason}
         if all(one.reason for one in self.support) and not self.direct:
             listed = "; ".join(f"{policy}: {reason}" for policy, reason in refused.items())
