@@ -274,19 +274,22 @@ def gains_of(
     name = USUAL if ESTIMATORS[USUAL].model in evidence else WITHOUT_MODEL
     made = ESTIMATORS[name]
     rows = evidence[made.model]
-    left = rows.left if made.model else rows.rewards
     everyone, tasks = Groups.one(len(rows.rewards)), intervals.tasks
+    left = rows.left if made.model else rows.rewards
+    least, floors = (_least_variances(rows.weights, left, groups) for groups in (everyone, tasks))
+    del left  # a log may be long
     doubts = Doubts.of(checked)
     # of two sides a level leaves alpha / candidates above
     sure = replace(intervals, level=max(0.5, 1.0 - 2.0 * (1.0 - intervals.level) / candidates))
     if checked.pooled.reason is None:
         beyond = made.terms(rows, everyone, np.inf) - rows.rewards
-        least = float(_least_variances(rows.weights, left, everyone)[0])
-        both = (one.of_all(beyond, doubtful=doubts.pooled, least=least) for one in (intervals, sure))
+        both = (
+            one.of_all(beyond, doubtful=doubts.pooled, least=float(least[0])) for one in (intervals, sure)
+        )
         yield from _gains(policy, [None], [0], *both)
-    beyond = np.nan_to_num(made.terms(rows, tasks, np.inf) - rows.rewards)
-    floors = np.nan_to_num(_least_variances(rows.weights, left, tasks))
-    both = (one.of_tasks(beyond, doubts.tasks, floors) for one in (intervals, sure))
+    beyond = made.terms(rows, tasks, np.inf) - rows.rewards
+    np.nan_to_num(beyond, copy=False)
+    both = (one.of_tasks(beyond, doubts.tasks, np.nan_to_num(floors)) for one in (intervals, sure))
     yield from _gains(policy, names, np.flatnonzero(checked.told).tolist(), *both)
 
 

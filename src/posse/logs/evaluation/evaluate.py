@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from posse.logs.evaluation.targets import (
     target_columns,
 )
 from posse.logs.recipe import Recipe
-from posse.logs.sources import Source, open_source
+from posse.logs.sources import open_source
 from posse.logs.summarise import CONSTANT_SHARE
 from posse.numerics.checks import Array, check_choice, check_integer, check_number
 
@@ -176,15 +175,8 @@ def read_log(
     for name in targets:
         check_choice("a column of probabilities", name, source.columns)
     found = encoder_of(source, columns, features, encoder, targets)
-    repeated = 0 if columns.decision is not None else _repeated(source)
     reader = DecisionReader(source.in_order(), columns, found, model_encoders(named), targets)
-    return replace(gather(reader, n_parts, seed, on_rows), repeated=repeated)
-
-
-def _repeated(source: Source) -> int:
-    """Return how many rows of a log stood there before, alike in all columns."""
-    asked = "select count(*) - count(distinct hash(log)) from log"
-    return int(source.rows(source.ask(asked))[0][0])
+    return gather(reader, n_parts, seed, on_rows)
 
 
 class _Maker:
