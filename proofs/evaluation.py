@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posse.logs.evaluation.answers import ESTIMATORS, Intervals, doubtful_tasks, intervals_of
+from posse.logs.evaluation.answers import ESTIMATORS, Doubts, Intervals, intervals_of
 from posse.logs.evaluation.decisions import DecisionColumns
 from posse.logs.evaluation.estimators import Evidence, switch_threshold
 from posse.logs.evaluation.gather import encoder_of, gather
@@ -47,8 +47,8 @@ class Case:
         Of the n decisions.
     order : (n,)
         The decisions in the order of time.
-    doubtful : (T,)
-        Tasks whose intervals are cautious.
+    doubts : Doubts
+        Where intervals are cautious.
     told : (T,)
         Tasks about which something can be said.
     threshold : float
@@ -58,14 +58,14 @@ class Case:
     evidence: Mapping[str, Evidence]
     tasks: Groups
     order: IntArray
-    doubtful: BoolArray
+    doubts: Doubts
     told: BoolArray
     threshold: float
 
     def intervals(self, kind: str, seed: int = 0) -> tuple[dict[str, Interval], dict[str, Interval]]:
         """Return the intervals of all estimators, of all tasks together and of each."""
         made = Intervals(kind=kind, level=LEVEL, tasks=self.tasks, order=self.order, seed=seed)
-        return intervals_of(self.evidence, made, self.doubtful, self.threshold)
+        return intervals_of(self.evidence, made, self.doubts, self.threshold)
 
 
 def look(world: World, played: Played, *, forward: bool, parts: int = PARTS) -> Case:
@@ -94,7 +94,7 @@ def look(world: World, played: Played, *, forward: bool, parts: int = PARTS) -> 
         evidence={**evidence, "": evidence[SHARED]},
         tasks=tasks,
         order=np.argsort(logged.times[logged.counted], kind="stable") if forward else np.arange(len(weights)),
-        doubtful=doubtful_tasks(checked),
+        doubts=Doubts.of(checked),
         told=checked.told,
         threshold=switch_threshold(evidence[SHARED]),
     )
@@ -126,7 +126,7 @@ def given(world: World, played: Played) -> Case:
         evidence={**evidence, "": evidence[SHARED]},
         tasks=tasks,
         order=np.arange(len(weights)),
-        doubtful=doubtful_tasks(checked),
+        doubts=Doubts.of(checked),
         told=checked.told,
         threshold=switch_threshold(evidence[SHARED]),
     )
@@ -178,7 +178,7 @@ def count(world: World, cases: Iterable[Case]) -> Tally:
     """Count which intervals hold the truth: pooled and by task, of every kind and estimator."""
     truth, tally = world.values(aim), Tally()
     for case in cases:
-        few = case.doubtful | (case.tasks.counts < FEW_ROWS)
+        few = case.doubts.tasks | (case.tasks.counts < FEW_ROWS)
         one, each = case.intervals("asymptotic")
         whole = float(np.average(truth, weights=case.tasks.counts))
         for name in ESTIMATORS:
@@ -252,7 +252,7 @@ def _in_batches(name: str, n_logs: int, count_some: Callable[..., Tally], *setti
 
 def prove_intervals(n_logs: int = 1000) -> dict[str, Any]:
     """Return coverage for all loggers and sizes where models are given, and of the bootstrap over tasks."""
-    found: dict[str, Any] = {"logs": n_logs, "tasks": N_TASKS}
+    found = _sizes(n_logs)
     for n_each in ROWS:
         for logger in (*LOGGERS, "Thompson"):
             found[f"{logger}, n = {n_each}"] = coverage(logger, n_each, n_logs, whole=False)
@@ -260,17 +260,23 @@ def prove_intervals(n_logs: int = 1000) -> dict[str, Any]:
     return {**found, name: _in_batches(name, n_logs, _count_bootstrap)}
 
 
-def prove_whole(n_logs: int = 1000) -> dict[str, Any]:
+def _sizes(n_logs: int) -> dict[str, Any]:
+    """Return of how many logs counts are, with the half-width of a 95 % interval around 950 of 1,000."""
+    return {"logs": n_logs, "tasks": N_TASKS, "+-": round(1960 * (LEVEL * (1 - LEVEL) / n_logs) ** 0.5, 1)}
+
+
+def prove_whole(n_logs: int = 200) -> dict[str, Any]:
     """Return coverage of all that `evaluate` does, at 20 and at 200 decisions of a task that count.
 
-    Models are fitted to each log. One logger is fixed, the other one learns, and its tasks from each other.
+    Models are fitted to each log, which takes time: so there are fewer logs than with models that are given.
+    One logger is fixed, the other one learns, and its tasks from each other.
     """
     found = {
         f"{logger}, n = {n_each}": coverage(logger, n_each, n_logs, whole=True)
         for n_each in (20, 200)
         for logger in ("softmax", "shared Thompson")
     }
-    return {"logs": n_logs, "tasks": N_TASKS, **found}
+    return {**_sizes(n_logs), **found}
 
 
 def _count_bootstrap(seeds: range) -> Tally:

@@ -9,12 +9,22 @@ import numpy as np
 from scipy.stats import norm
 
 from posse.logs import evaluate
+from posse.logs.evaluation.answers import Intervals, gains_of
+from posse.logs.evaluation.choose import choose
+from posse.logs.evaluation.estimators import Evidence
+from posse.logs.evaluation.groups import Groups
+from posse.logs.evaluation.models import SHARED
+from posse.logs.evaluation.result import Gain
+from posse.logs.evaluation.support import check_support
 from posse.numerics.checks import Array, IntArray
 from proofs.decision_logs import Chooser, World, lists, play, softmax
 from proofs.evaluation import DIM, LEVEL, N_ARMS, PARTS, ROLES
 
 # A choice is among so many candidates, by a log of so many decisions of each of so many tasks.
 CANDIDATES, CHOICE_TASKS, CHOICE_ROWS = 20, 20, 100
+# Of skewed rewards: how far the rare one lies from the usual, how rare it is; and effective decisions.
+RARE = {"a loss": (-10.0, 0.1), "a win": (10.0, 0.1), "a great loss": (-100.0, 0.01)}
+EFFECTIVE = (10, 50, 200)
 
 
 def candidates(better: bool) -> dict[str, Chooser]:
@@ -64,6 +74,30 @@ def choose_once(seed: int, size: float, *, better: bool) -> dict[str, Any]:
     }
 
 
+def choose_among_equals(seed: int, far: float, rare: float, effective: int, *, one_task: bool = False) -> str:
+    """Return what is chosen where no policy is better: rewards are rare and far, whatever is played.
+
+    Each candidate plays an arm that the logger plays by itself, rarely, so that about as many effective
+    decisions are left as asked for. The model of rewards is perfect: it knows their mean.
+    """
+    rng = np.random.default_rng(seed)
+    n_rows = CHOICE_TASKS * CHOICE_ROWS
+    rewards = np.where(rng.random(n_rows) < rare, far, 0.0)
+    tasks = Groups(np.arange(n_rows) % (1 if one_task else CHOICE_TASKS), 1 if one_task else CHOICE_TASKS)
+    names = tuple(str(task) for task in range(tasks.n_groups))
+    known, chance = np.full(n_rows, far * rare), effective / n_rows
+    gains: list[Gain] = []
+    for place in range(CANDIDATES):
+        weights = (rng.random(n_rows) < chance) / chance
+        given = Evidence(weights=weights, rewards=rewards, expected=known, predicted=known)
+        nothing = np.zeros(tasks.n_groups)
+        checked = check_support(str(place), weights, nothing, tasks, names, whole=False, certain=False)
+        intervals = Intervals(kind="asymptotic", level=LEVEL, tasks=tasks)
+        evidence = {"": given, SHARED: given}
+        gains += gains_of(str(place), evidence, checked, intervals, names, CANDIDATES)
+    return choose(gains, [], "pooled", CANDIDATES)[0].policy
+
+
 def prove_choice(n_seeds: int = 100) -> dict[str, Any]:
     """Return how often a choice among 20 policies is worse than the logged one, and how often it finds one.
 
@@ -87,6 +121,15 @@ def prove_choice(n_seeds: int = 100) -> dict[str, Any]:
             "found": sum(found["chosen"] == "better" for found in one),
             "chosen one is worse": sum(found["gain"] < 0 for found in one),
             "logged policy stays": sum(found["chosen"] == "logged" for found in one),
+        },
+        "none is better, rewards are skewed": {
+            f"{kind}, {effective} effective decisions": {
+                "chosen although no better": sum(
+                    choose_among_equals(seed, *law, effective) != "logged" for seed in range(n_seeds)
+                )
+            }
+            for kind, law in RARE.items()
+            for effective in EFFECTIVE
         },
     }
 

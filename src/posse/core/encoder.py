@@ -105,6 +105,11 @@ class Encoder:
         return (*self._common, *(f"{arm}: {name}" for arm in self.arms for name in self._block))
 
     @property
+    def compact_features(self) -> tuple[str, ...]:
+        """The names of compact features: those in common, then those of an arm's own block."""
+        return (*self._common, *self._block)
+
+    @property
     def dim(self) -> int:
         """The number of features, d."""
         return len(self._common) + len(self.arms) * len(self._block)

@@ -59,6 +59,8 @@ class Predictions:
 
     def __init__(self, model: Model, source: Any, *, on_rows: Callable[[int], None] | None = None) -> None:
         self.model, self.source, self.on_rows = model, open_source(source), on_rows
+        if self.source.connection is not None:  # the rows of others' relations would be copied
+            self.source.in_order()
         types = self.source.columns
         names = (model.task, model.arm) if model.arm and model.encoder.arms else (model.task,)
         _check_columns([*(column.name for column in model.encoder.columns), *names], types, self.source.name)

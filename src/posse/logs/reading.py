@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from posse.numerics.checks import check_choice
@@ -103,5 +104,7 @@ def reading(name: str, type_name: str, kind: str) -> Reading:
 
 
 def _filled(column: str, gaps: tuple[str, ...]) -> str:
-    listed = ", ".join(f"'{gap}'" for gap in gaps)
-    return f"(case when lower(trim({column})) in ({listed}) then null else {column} end)"
+    # a list of five or more, or list_contains, would be a hash join to DuckDB, after which rows of several
+    # threads come in no order
+    listed = "|".join(re.escape(gap) for gap in gaps)
+    return f"(case when regexp_full_match(lower(trim({column})), '{listed}') then null else {column} end)"

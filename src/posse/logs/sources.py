@@ -81,6 +81,21 @@ class Source:
         except (duckdb.Error, pa.ArrowException) as error:
             raise self.unreadable(error) from error
 
+    def in_order(self) -> Source:
+        """Return a source whose rows come in one and the same order whenever it is asked.
+
+        Several threads may answer in any order, as where a query has a join. So posse's own connection is
+        left with one, and the rows of somebody else's relation are copied first.
+        """
+        if self.connection is None:
+            try:
+                copied = self.relation.to_arrow_table()
+            except duckdb.Error as error:
+                raise self.unreadable(error) from error
+            return replace(_frame(copied), name=self.name).in_order()
+        self.connection.execute("set threads = 1")
+        return self
+
     def unreadable(self, error: Exception) -> ValueError:
         """Return the error that says why this source cannot be read."""
         return ValueError(f"{self.name} cannot be read: {in_a_line(error)[:400]}")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.stats import norm
 
 from posse.logs.evaluation import estimators as by
 from posse.logs.evaluation.estimators import Evidence
 from posse.logs.evaluation.groups import Groups
-from posse.logs.evaluation.intervals import Interval, bernstein, bootstrap, by_task, pooled, span_of
+from posse.logs.evaluation.intervals import (
+    FEW_ROWS,
+    Interval,
+    bernstein,
+    bootstrap,
+    by_task,
+    pooled,
+    span_of,
+)
 from posse.logs.evaluation.models import ALONE, SHARED
 from posse.logs.evaluation.result import Gain, Row
-from posse.logs.evaluation.sequence import sequence, sequence_by_task
+from posse.logs.evaluation.sequence import last_of, sequence, sequence_by_task
 from posse.logs.evaluation.support import Checked
 from posse.logs.evaluation.targets import LOGGED
 from posse.numerics.checks import Array, BoolArray, IntArray
@@ -88,6 +95,8 @@ class Intervals:
     level : float
     tasks : Groups
         Of the n decisions.
+    still : (T,), or empty
+        Tasks whose rewards are all equal: what others would have been is not in the log.
     order : (n,), or empty
         The decisions in the order of time, for kinds that need it.
     seed : int
@@ -97,27 +106,43 @@ class Intervals:
     kind: str
     level: float
     tasks: Groups
+    still: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     order: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     seed: int = 0
 
-    def of_all(self, terms: Array) -> Interval:
-        """Return the interval of the mean of all terms (n,)."""
+    def of_all(self, terms: Array, *, doubtful: bool, least: float = 0.0) -> Interval:
+        """Return the interval of the mean of terms (n,), a cautious one if it is doubtful or they are few.
+
+        Their variance is taken for `least` at the least.
+        """
         if self.kind == "bootstrap":
             return bootstrap(terms, self.tasks, self.level, np.random.default_rng(self.seed))
-        if self.kind == "bernstein":
-            return bernstein(terms, Groups.one(len(terms)), self.level, span_of(terms))
         if self.kind == "sequence":
-            low, high = sequence(terms[self.order], self.level, span_of(terms))
-            return Interval(np.array([terms.mean()]), low[-1:], high[-1:])
-        return pooled(terms, self.tasks, self.level)
+            low, high = sequence(terms[self.order], self.level, span_of(terms), least)
+            counts = np.array([float(len(terms))])
+            return last_of(np.array([terms.mean()]), low[-1:], high[-1:], counts, self.level)
+        if self.kind == "bernstein" or doubtful or len(terms) < FEW_ROWS:
+            return bernstein(terms, Groups.one(len(terms)), self.level, span_of(terms), least)
+        return pooled(terms, self.tasks, self.level, least)
 
-    def of_tasks(self, terms: Array, doubtful: BoolArray) -> Interval:
-        """Return the interval of the mean of terms (n,) of each task; doubtful ones (T,) are cautious."""
+    def of_tasks(self, terms: Array, doubtful: BoolArray, least: Array | float = 0.0) -> Interval:
+        """Return the interval of the mean of terms (n,) of each task; doubtful ones (T,) are cautious.
+
+        Variances are taken for `least`, (T,) or one number, at the least. Where rewards are all equal there
+        is none.
+        """
+        found = self._of_tasks(terms, doubtful, least)
+        if not self.still.any():
+            return found
+        low, high = (np.where(self.still, np.nan, end) for end in (found.low, found.high))
+        return replace(found, low=low, high=high)
+
+    def _of_tasks(self, terms: Array, doubtful: BoolArray, least: Array | float) -> Interval:
         if self.kind == "bernstein":
-            return bernstein(terms, self.tasks, self.level, span_of(terms))
+            return bernstein(terms, self.tasks, self.level, span_of(terms), least)
         if self.kind == "sequence":
-            return sequence_by_task(terms, self.tasks, self.order, self.level)
-        return by_task(terms, self.tasks, self.level, doubtful)
+            return sequence_by_task(terms, self.tasks, self.order, self.level, least)
+        return by_task(terms, self.tasks, self.level, doubtful, least)
 
 
 def rows_of(
@@ -147,7 +172,8 @@ def rows_of(
     direct : bool
         Whether the direct method is to answer where nothing can be said.
     """
-    one, each = intervals_of(evidence, intervals, doubtful_tasks(checked), threshold)
+    doubts = Doubts.of(checked)
+    one, each = intervals_of(evidence, intervals, doubts, threshold)
     told = checked.told
     for name in (name for name in ESTIMATORS if name in one):
         says = _says(name, checked.pooled.reason is None, direct=direct)
@@ -158,13 +184,30 @@ def rows_of(
             yield _row(policy, name, task, each[name], place, checked.tasks[place].ess, says)
 
 
-def doubtful_tasks(checked: Checked) -> BoolArray:
-    """Return in which tasks (T,) a policy plays arms that nobody tried, or has few effective decisions."""
-    return np.array([one.unsupported > 0 or one.ess < FEW_EFFECTIVE for one in checked.tasks], dtype=np.bool_)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Doubts:
+    """Where the normal law is no guide: a policy has few effective decisions, or plays what nobody tried.
+
+    Attributes
+    ----------
+    pooled : bool
+        Of all tasks together; arms that nobody tried in one of many do not count.
+    tasks : (T,)
+    """
+
+    pooled: bool
+    tasks: BoolArray
+
+    @classmethod
+    def of(cls, checked: Checked) -> Doubts:
+        """Return them from what was looked at before."""
+        tasks = [one.unsupported > 0 or one.ess < FEW_EFFECTIVE for one in checked.tasks]
+        pooled = checked.pooled.ess < FEW_EFFECTIVE or (len(tasks) == 1 and tasks[0])
+        return cls(pooled=pooled, tasks=np.array(tasks, dtype=np.bool_))
 
 
 def intervals_of(
-    evidence: Mapping[str, Evidence], intervals: Intervals, doubtful: BoolArray, threshold: float
+    evidence: Mapping[str, Evidence], intervals: Intervals, doubts: Doubts, threshold: float
 ) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """Return the intervals of all estimators that there is evidence for: pooled, and by task."""
     everyone, tasks = Groups.one(len(intervals.tasks.index)), intervals.tasks
@@ -180,7 +223,8 @@ def intervals_of(
             one[name] = one[made.base].stretched(everyone.means(terms))
             each[name] = each[made.base].stretched(tasks.means(own))
         else:
-            one[name], each[name] = intervals.of_all(terms), intervals.of_tasks(own, doubtful)
+            one[name] = intervals.of_all(terms, doubtful=doubts.pooled)
+            each[name] = intervals.of_tasks(own, doubts.tasks)
     return one, each
 
 
@@ -207,7 +251,7 @@ def _row(
 def logged_rows(rewards: Array, intervals: Intervals, names: tuple[str, ...]) -> Iterator[Row]:
     """Yield what the logged policy earned: pooled, then by task."""
     tasks = intervals.tasks
-    one = intervals.of_all(rewards)
+    one = intervals.of_all(rewards, doubtful=False)
     each = intervals.of_tasks(rewards, np.zeros(tasks.n_groups, dtype=np.bool_))
     yield _row(LOGGED, "mean", None, one, 0, float(len(rewards)), "all")
     for place, task in enumerate(names):
@@ -221,26 +265,55 @@ def gains_of(
     checked: Checked,
     intervals: Intervals,
     names: tuple[str, ...],
+    candidates: int,
 ) -> Iterator[Gain]:
-    """Yield by how much a policy is better than the logged one: pooled, then by task, where known."""
+    """Yield by how much a policy is better than the logged one: pooled, then by task, where known.
+
+    The candidates of a choice are so many.
+    """
     name = USUAL if ESTIMATORS[USUAL].model in evidence else WITHOUT_MODEL
     made = ESTIMATORS[name]
     rows = evidence[made.model]
     everyone, tasks = Groups.one(len(rows.rewards)), intervals.tasks
+    left = rows.left if made.model else rows.rewards
+    least, floors = (_least_variances(rows.weights, left, groups) for groups in (everyone, tasks))
+    del left  # a log may be long
+    doubts = Doubts.of(checked)
+    # of two sides a level leaves alpha / candidates above
+    sure = replace(intervals, level=max(0.5, 1.0 - 2.0 * (1.0 - intervals.level) / candidates))
     if checked.pooled.reason is None:
-        whole = intervals.of_all(made.terms(rows, everyone, np.inf) - rows.rewards)
-        if np.isfinite(whole.low[0]):
-            yield _gain(policy, None, whole, 0, intervals.level)
+        beyond = made.terms(rows, everyone, np.inf) - rows.rewards
+        both = (
+            one.of_all(beyond, doubtful=doubts.pooled, least=float(least[0])) for one in (intervals, sure)
+        )
+        yield from _gains(policy, [None], [0], *both)
     beyond = made.terms(rows, tasks, np.inf) - rows.rewards
-    found = intervals.of_tasks(np.nan_to_num(beyond), doubtful_tasks(checked))
-    for place in np.flatnonzero(checked.told).tolist():
+    np.nan_to_num(beyond, copy=False)
+    both = (one.of_tasks(beyond, doubts.tasks, np.nan_to_num(floors)) for one in (intervals, sure))
+    yield from _gains(policy, names, np.flatnonzero(checked.told).tolist(), *both)
+
+
+def _least_variances(weights: Array, left: Array, groups: Groups) -> Array:
+    """Return the least variances (G,) that are believed of gains, from weights (n,) and residuals (n,).
+
+    A gain is (w - 1) (r - q), but for what a model says. Rare rewards meet heavy weights so seldom that a log
+    may show none of them together, and scatter far too small; but both are seen apart: were they independent,
+    the variance would be the product of their mean squares.
+    """
+    return np.asarray(groups.means((weights - 1.0) ** 2) * groups.means(groups.deviations(left) ** 2))
+
+
+def _gains(
+    policy: str, names: Sequence[str | None], places: Sequence[int], found: Interval, sure: Interval
+) -> Iterator[Gain]:
+    for place in places:
         if np.isfinite(found.low[place]):
-            yield _gain(policy, names[place], found, place, intervals.level)
-
-
-def _gain(policy: str, task: str | None, found: Interval, place: int, level: float) -> Gain:
-    gain, low, high = (float(part[place]) for part in (found.value, found.low, found.high))
-    reach = (high - low) / 2.0
-    error = reach / norm.ppf(0.5 + level / 2)
-    worse = float(norm.sf(gain / error)) if error > 0 else float(gain <= 0)
-    return Gain(policy=policy, task=task, gain=gain, low=low, high=high, chance_worse=worse)
+            yield Gain(
+                policy=policy,
+                task=names[place],
+                gain=float(found.value[place]),
+                low=float(found.low[place]),
+                high=float(found.high[place]),
+                sure=float(sure.low[place]),
+                chance_worse=float(found.chance[place]),
+            )

@@ -110,6 +110,8 @@ class Decisions:
         Probabilities of targets that are columns of the log: of the arm played, or of all arms.
     others : mapping of str to (m, 1 or K, c')
         Compact features by other encoders, as those of models.
+    prints : (m,), or empty
+        Fingerprints of whole rows, by which those are found that stand there twice.
     """
 
     tasks: IntArray
@@ -123,6 +125,7 @@ class Decisions:
     logged: Array = field(default_factory=lambda: NOTHING)
     columns: Mapping[str, Array] = field(default_factory=dict)
     others: Mapping[str, Array] = field(default_factory=dict)
+    prints: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     def __len__(self) -> int:
         return len(self.tasks)

@@ -15,6 +15,7 @@ from posse.logs.evaluation.answers import (
     logged_rows,
     rows_of,
 )
+from posse.logs.evaluation.balance import Balance
 from posse.logs.evaluation.choose import choose
 from posse.logs.evaluation.decisions import DecisionColumns
 from posse.logs.evaluation.estimators import Evidence, switch_threshold
@@ -34,6 +35,7 @@ from posse.logs.evaluation.targets import (
 )
 from posse.logs.recipe import Recipe
 from posse.logs.sources import open_source
+from posse.logs.summarise import CONSTANT_SHARE
 from posse.numerics.checks import Array, check_choice, check_integer, check_number
 
 PARTS = 5
@@ -173,7 +175,7 @@ def read_log(
     for name in targets:
         check_choice("a column of probabilities", name, source.columns)
     found = encoder_of(source, columns, features, encoder, targets)
-    reader = DecisionReader(source, columns, found, model_encoders(named), targets)
+    reader = DecisionReader(source.in_order(), columns, found, model_encoders(named), targets)
     return gather(reader, n_parts, seed, on_rows)
 
 
@@ -204,13 +206,18 @@ class _Maker:
         order = np.zeros(0, dtype=np.intp)
         if logged.times.size:
             order = np.argsort(logged.of_counted(logged.times), kind="stable")
-        self.intervals = Intervals(kind=interval, level=level, tasks=self.tasks, order=order, seed=seed)
+        spread = np.nan_to_num(self.tasks.variances(self.rewards), nan=1.0)
+        still = spread <= CONSTANT_SHARE * np.nan_to_num(self.tasks.means(self.rewards)) ** 2
+        self.intervals = Intervals(
+            kind=interval, level=level, tasks=self.tasks, still=still, order=order, seed=seed
+        )
         self.models = reward_models(taught_by(logged.statistics, forward=logged.forward), encoder)
         self.rates = play_rates(logged) if self.estimated else None
         self.rows: list[Row] = []
         self.gains: list[Gain] = []
         self.support: list[Support] = []
         self.thresholds: dict[str, float | None] = {}
+        self.wrong: str | None = None
 
     def evaluation(self, choosing: str | None) -> Evaluation:
         """Return the answer about all policies."""
@@ -219,15 +226,8 @@ class _Maker:
         notes = self._notes()
         for some in _groups(list(self.named), len(self.rewards)):
             self._add(some)
-        refused = {one.policy: one.reason for one in self.support if one.task is None and one.reason}
-        if len(refused) == len(self.named) and not self.direct:
-            listed = "; ".join(f"{policy}: {reason}" for policy, reason in refused.items())
-            raise ValueError(f"a log must have an answer about some policy. Got none. {listed}.")
-        notes += [f"nothing can be said about {policy}: {reason}" for policy, reason in refused.items()]
-        if self.direct and refused:
-            notes.append("where nothing can be said, the direct method answers by the model alone")
-        notes += _about_tasks(self.support)
-        choices = choose(self.gains, names, choosing, self.intervals.level) if choosing else ()
+        notes += self._refusals()
+        choices = choose(self.gains, names, choosing, len(self.named)) if choosing else ()
         return Evaluation(
             rows=tuple(sorted(self.rows, key=lambda row: row.task is not None)),
             gains=tuple(self.gains),
@@ -244,8 +244,36 @@ class _Maker:
             notes=tuple(notes),
         )
 
+    def _refusals(self) -> list[str]:
+        """Return about which policies and tasks nothing can be said; raise if there is no answer at all."""
+        refused = {one.policy: one.reason for one in self.support if one.task is None and one.reason}
+        if all(one.reason for one in self.support) and not self.direct:
+            listed = "; ".join(f"{policy}: {reason}" for policy, reason in refused.items())
+            raise ValueError(f"a log must have an answer about some policy. Got none. {listed}.")
+        notes = [self._about_all(policy, reason) for policy, reason in refused.items()]
+        if self.direct and refused:
+            notes.append("where nothing can be said, the direct method answers by the model alone")
+        return [*notes, *_about_tasks(self.support)]
+
+    def _about_all(self, policy: str, reason: str) -> str:
+        """Return that nothing can be said about a policy, or about single tasks alone."""
+        told = sum(one.policy == policy and one.task is not None and not one.reason for one in self.support)
+        tasks = f" in all tasks together, but in {told:,} of {len(self.logged.names):,} tasks" * bool(told)
+        return f"nothing can be said about {policy}{tasks}: {reason}"
+
     def _notes(self) -> list[str]:
         notes = []
+        if self.logged.repeated:
+            notes.append(
+                f"{self.logged.repeated:,} rows stand in the log again, alike in all columns: if they are no "
+                "decisions of their own they count twice, which a column that names decisions would show"
+            )
+        still = np.flatnonzero(self.intervals.still)
+        if len(still):
+            notes.append(
+                f"rewards are all equal in {len(still):,} of {len(self.logged.names):,} tasks, as in "
+                f"{self.logged.names[still[0]]}: they have no interval"
+            )
         if self.estimated:
             notes.append(
                 "the log has no propensities: they are estimated by how often each task played each arm on "
@@ -284,7 +312,15 @@ class _Maker:
     def _add(self, names: Sequence[str]) -> None:
         """Evaluate some policies, which are asked together."""
         targets = {name: self._target(name) for name in names}
-        found = score(self.logged, targets, self.models, rates=self.rates, on_rows=self.on_rows)
+        encoder, balance = self.logged.reader.encoder, None
+        if self.wrong is None and encoder.arms:
+            names_of = encoder.compact_features
+            balance = Balance(len(self.logged.names), len(encoder.arms), len(names_of))
+        found = score(
+            self.logged, targets, self.models, rates=self.rates, balance=balance, on_rows=self.on_rows
+        )
+        if balance is not None:
+            self._refuse(balance.disagreement(encoder.arms, names_of))
         certain = bool((found.propensities == 1.0).all())
         for name, one in found.targets.items():
             weights = one.chances / found.propensities
@@ -296,9 +332,21 @@ class _Maker:
                 self.logged.names,
                 whole=self.logged.whole,
                 certain=certain,
+                wrong=self.wrong or "",
             )
             self.support += [checked.pooled, *checked.tasks]
             self._answer(name, weights, one, found, checked)
+
+    def _refuse(self, wrong: str) -> None:
+        """Say that propensities are not those by which arms were chosen, if that is so."""
+        self.wrong = wrong
+        if not wrong or self.direct:
+            return
+        why = " They are estimated by frequency, and the context had a part in the choice." * self.estimated
+        raise ValueError(
+            "propensities must be those by which arms were chosen, or no weight is right. Got "
+            f"{wrong}.{why} The direct method asks the model alone, if that is wanted."
+        )
 
     def _answer(self, name: str, weights: Array, one: Score, found: Scores, checked: Checked) -> None:
         evidence = {"": Evidence(weights=weights, rewards=self.rewards, expected=weights, predicted=weights)}
@@ -310,7 +358,7 @@ class _Maker:
         self.thresholds[name] = threshold if np.isfinite(threshold) else None
         names = self.logged.names
         self.rows += rows_of(name, evidence, checked, self.intervals, names, threshold, direct=self.direct)
-        self.gains += gains_of(name, evidence, checked, self.intervals, names)
+        self.gains += gains_of(name, evidence, checked, self.intervals, names, len(self.named))
 
 
 def _groups(names: list[str], n_rows: int) -> list[list[str]]:

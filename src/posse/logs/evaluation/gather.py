@@ -58,6 +58,8 @@ class Logged:
         Whether parts are windows in time, the first of which is there to learn from alone.
     whole : bool
         Whether the log has the propensities of all arms on offer.
+    repeated : int
+        How many rows stood in the log before, alike in all columns, if decisions have no names.
     """
 
     reader: DecisionReader
@@ -73,6 +75,7 @@ class Logged:
     offers: Array
     forward: bool
     whole: bool
+    repeated: int = 0
 
     @property
     def counted(self) -> BoolArray:
@@ -190,7 +193,7 @@ class _Look:
     def __init__(self, reader: DecisionReader, n_parts: int) -> None:
         self.reader, self.n_parts, self.n_rows = reader, n_parts, 0
         self.kept: dict[str, list[Any]] = {
-            name: [] for name in ("tasks", "rewards", "propensities", "played", "times", "parts")
+            name: [] for name in ("tasks", "rewards", "propensities", "played", "times", "parts", "prints")
         }
         self.sums: Accumulator | None = None
         self.n_arms = len(reader.encoder.arms) or 1
@@ -220,6 +223,7 @@ class _Look:
             "played": played.astype(np.int32),
             "times": decisions.times if self.reader.columns.time else np.zeros(0),
             "parts": parts.astype(np.int16),
+            "prints": decisions.prints,
         }
         for name, values in kept.items():
             self.kept[name].append(values)
@@ -247,6 +251,7 @@ class _Look:
         self.sums.grow(n_tasks * parts * self.n_arms)
         cells = self.sums.statistics()
         self.sums = None
+        repeated = _repeated(self.kept.pop("prints"))
         numbers = np.arange(cells.n_tasks).reshape(n_tasks, parts, self.n_arms)[order]
         arrays = {name: np.concatenate(self.kept.pop(name)) for name in list(self.kept)}  # never all twice
         return Logged(
@@ -265,4 +270,13 @@ class _Look:
             offers=self.offers[order],
             forward=forward,
             whole=self.whole,
+            repeated=repeated,
         )
+
+
+def _repeated(prints: list[NDArray[np.uint64]]) -> int:
+    """Return how many of the fingerprints of rows stood there before."""
+    found = np.concatenate(prints)
+    prints.clear()
+    found.sort()
+    return int(np.sum(found[1:] == found[:-1]))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from posse.logs.evaluation.groups import Groups, ratio
 from posse.numerics.checks import Array, BoolArray
@@ -36,23 +36,27 @@ class Interval:
     ----------
     value, low, high : (G,)
         NaN where there is none.
+    chance : (G,)
+        At most this is the chance of a value so far above 0 if what it estimates were 0 or less.
     """
 
     value: Array
     low: Array
     high: Array
+    chance: Array
 
     def stretched(self, value: Array) -> Interval:
         """Return these intervals around other values (G,), made longer where a value lies outside."""
-        return Interval(value, np.fmin(self.low, value), np.fmax(self.high, value))
+        return Interval(value, np.minimum(self.low, value), np.maximum(self.high, value), self.chance)
 
 
-def asymptotic(terms: Array, groups: Groups, level: float) -> Interval:
+def asymptotic(terms: Array, groups: Groups, level: float, least: Array | float = 0.0) -> Interval:
     """Return intervals of the mean of terms (n,) in each group by the quantiles of Student's t.
 
     Rare heavy weights make variances uncertain, which is what degrees of freedom are for: there are
     2 n / (k - 1) of them, with k the kurtosis of terms, since a variance of that many is as uncertain as this
-    one (Satterthwaite 1946); and n - 1 at most. With k = 3 these are the usual ones.
+    one (Satterthwaite 1946); and n - 1 at most. With k = 3 these are the usual ones. Variances are taken for
+    `least`, (G,) or one number, at the least.
 
     Examples
     --------
@@ -64,8 +68,21 @@ def asymptotic(terms: Array, groups: Groups, level: float) -> Interval:
     squares = groups.deviations(terms) ** 2
     kurtosis = ratio(counts * groups.sums(squares**2), groups.sums(squares) ** 2)
     freedom = np.maximum(degrees(counts, np.nan_to_num(kurtosis)), 1.0)
-    reach = stdtrit(freedom, 0.5 + level / 2) * np.sqrt(ratio(groups.variances(terms), counts))
-    return Interval(middle, middle - reach, middle + reach)
+    errors = np.sqrt(ratio(_at_least(groups.variances(terms), least), counts))
+    return _by_t(middle, errors, freedom, level)
+
+
+def _by_t(middle: Array, errors: Array, freedom: Array, level: float) -> Interval:
+    """Return intervals by the quantiles of Student's t."""
+    reach = stdtrit(freedom, 0.5 + level / 2) * errors
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = stdtr(freedom, -middle / errors)
+    return Interval(middle, middle - reach, middle + reach, np.where(errors > 0, chance, middle <= 0))
+
+
+def _at_least(variances: Array, least: Array | float) -> Array:
+    """Return variances (G,) that are not below `least`; NaN stays, where there is none."""
+    return np.maximum(variances, least)
 
 
 def degrees(counts: Array, kurtosis: Array) -> Array:
@@ -80,12 +97,12 @@ def degrees(counts: Array, kurtosis: Array) -> Array:
     return np.minimum(free, counts - 1.0)
 
 
-def pooled(terms: Array, tasks: Groups, level: float) -> Interval:
+def pooled(terms: Array, tasks: Groups, level: float, least: float = 0.0) -> Interval:
     """Return the interval of the mean of terms (n,) of all tasks, for these tasks and their shares.
 
     How far tasks differ does not count, as it is the same tasks that the answer is about: the variance is
     that within tasks. That of tasks with one row is taken from the others. Degrees of freedom are as many as
-    the kurtosis of terms leaves, as for `asymptotic`.
+    the kurtosis of terms leaves, as for `asymptotic`. The variance is taken for `least` at the least.
     """
     counts, variances = tasks.counts, tasks.variances(terms)
     known = counts > 1
@@ -94,8 +111,8 @@ def pooled(terms: Array, tasks: Groups, level: float) -> Interval:
     squares = tasks.deviations(terms) ** 2
     kurtosis = ratio(np.array([len(terms) * np.sum(squares**2)]), np.array([np.sum(squares) ** 2]))
     (freedom,) = degrees(np.array([float(len(terms))]), np.nan_to_num(kurtosis))
-    middle, reach = terms.mean(), stdtrit(max(freedom, 1.0), 0.5 + level / 2) * np.sqrt(total) / len(terms)
-    return Interval(np.array([middle]), np.array([middle - reach]), np.array([middle + reach]))
+    error = np.sqrt(max(total, least * len(terms))) / len(terms)
+    return _by_t(np.array([terms.mean()]), np.array([error]), np.array([max(freedom, 1.0)]), level)
 
 
 def bootstrap(terms: Array, tasks: Groups, level: float, rng: np.random.Generator) -> Interval:
@@ -118,9 +135,9 @@ def bootstrap(terms: Array, tasks: Groups, level: float, rng: np.random.Generato
     errors = _error_of_ratio(some, sizes)
     distances = ratio(found - middle, errors)
     lower, upper = np.nanquantile(distances, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(
-        np.array([middle]), np.array([middle - upper * error]), np.array([middle - lower * error])
-    )
+    ends = np.array([middle - upper * error]), np.array([middle - lower * error])
+    beyond = np.sum(distances * error >= middle)
+    return Interval(np.array([middle]), *ends, np.array([(1.0 + beyond) / (1.0 + RESAMPLES)]))
 
 
 def _error_of_ratio(sums: Array, counts: Array) -> Array:
@@ -135,10 +152,13 @@ def span_of(terms: Array) -> float:
     return float(np.nanmax(terms) - np.nanmin(terms))
 
 
-def bernstein(terms: Array, groups: Groups, level: float, span: float) -> Interval:
+def bernstein(
+    terms: Array, groups: Groups, level: float, span: float, least: Array | float = 0.0
+) -> Interval:
     """Return empirical Bernstein intervals of the mean of terms (n,) in each group (Maurer and Pontil 2009).
 
-    They hold for any number of rows, if terms span no more than `span`.
+    They hold for any number of rows, if terms span no more than `span`. Variances are taken for `least`, (G,)
+    or one number, at the least.
 
     Examples
     --------
@@ -148,12 +168,18 @@ def bernstein(terms: Array, groups: Groups, level: float, span: float) -> Interv
     """
     log = np.log(4.0 / (1.0 - level))  # each side, each with a bound on the mean and one on the variance
     counts, middle = groups.counts, groups.means(terms)
-    reach = np.sqrt(2.0 * log * ratio(groups.variances(terms), counts))
-    reach = reach + 7.0 * span * log / 3.0 * ratio(np.ones_like(counts), counts - 1.0)
-    return Interval(middle, middle - reach, middle + reach)
+    root = np.sqrt(2.0 * ratio(_at_least(groups.variances(terms), least), counts))
+    straight = 7.0 * span / 3.0 * ratio(np.ones_like(counts), counts - 1.0)
+    reach = root * np.sqrt(log) + straight * log
+    far = np.maximum(middle, 0.0)  # it is the reach at the level of the chance
+    above = 2.0 * ratio(far, root + np.sqrt(root**2 + 4.0 * straight * far))
+    chance = np.minimum(2.0 * np.exp(-(np.nan_to_num(above) ** 2)), 1.0)
+    return Interval(middle, middle - reach, middle + reach, chance)
 
 
-def by_task(terms: Array, tasks: Groups, level: float, doubtful: BoolArray) -> Interval:
+def by_task(
+    terms: Array, tasks: Groups, level: float, doubtful: BoolArray, least: Array | float = 0.0
+) -> Interval:
     """Return the interval of every task: normal from 200 rows on, below that empirical Bernstein's.
 
     Parameters
@@ -163,8 +189,15 @@ def by_task(terms: Array, tasks: Groups, level: float, doubtful: BoolArray) -> I
     level : float
     doubtful : (T,)
         Tasks whose interval is to be empirical Bernstein's, whatever their rows.
+    least : (T,) or float
+        What variances are taken for at the least.
     """
-    normal = asymptotic(terms, tasks, level)
-    sure = bernstein(terms, tasks, level, span_of(terms))
+    normal = asymptotic(terms, tasks, level, least)
+    sure = bernstein(terms, tasks, level, span_of(terms), least)
     few = doubtful | (tasks.counts < FEW_ROWS)
-    return Interval(normal.value, np.where(few, sure.low, normal.low), np.where(few, sure.high, normal.high))
+    return Interval(
+        normal.value,
+        np.where(few, sure.low, normal.low),
+        np.where(few, sure.high, normal.high),
+        np.where(few, sure.chance, normal.chance),
+    )

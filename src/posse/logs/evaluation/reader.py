@@ -75,7 +75,8 @@ class DecisionReader:
     def read(self, faults: Faults | None = None) -> Iterator[Decisions]:
         """Yield all decisions, some at a time, in the order of the log; count what is wrong, if asked to."""
         self._rows = 0
-        batches = self.source.batches(self._select(), BATCH)
+        unnamed = faults is not None and self.columns.decision is None
+        batches = self.source.batches(self._select(["hash(log) as print"] * unnamed), BATCH)
         if self.columns.long:
             for table in _whole_decisions(batches, "decision"):
                 yield self._long(_arrays(table), table.num_rows, faults)
@@ -88,7 +89,7 @@ class DecisionReader:
                 )
                 self._rows += batch.num_rows
 
-    def _select(self) -> str:
+    def _select(self, more: Sequence[str]) -> str:
         columns, types = self.columns, self._types
         asked = [f"{reading(columns.task, types[columns.task], 'category').value} as task"]
         asked.append(f"{reward_reading(columns.reward, types[columns.reward]).value} as reward")
@@ -108,6 +109,7 @@ class DecisionReader:
             asked.append(f"try_cast({quoted(name)} as {kind}) as t{place}")
         for item in (self.features, *self.others.values()):
             asked += item.asked
+        asked += more
         if columns.chosen is None:
             return f"select {', '.join(asked)} from log"
         asked.append(f"{flag_expression(columns.chosen)} as chosen")
@@ -160,6 +162,7 @@ class DecisionReader:
                 for place, target in enumerate(self.targets)
             },
             others={other: item.compact(batch, n_rows)[:, None, :] for other, item in self.others.items()},
+            prints=batch["print"].to_numpy() if "print" in batch else NO_PRINTS,
         )
 
     def _available(self, lists: Any, n_rows: int) -> BoolArray:
@@ -310,6 +313,7 @@ class DecisionReader:
 
 
 NONE_MISSING = np.zeros((0, 0), dtype=np.bool_)
+NO_PRINTS = np.zeros(0, dtype=np.uint64)
 
 
 def _arrays(table: Any) -> dict[str, Any]:

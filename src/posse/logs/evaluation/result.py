@@ -47,8 +47,10 @@ class Gain:
         None for all tasks together.
     gain, low, high : float
         Of the paired difference, decision by decision.
+    sure : float
+        A lower end that holds for all policies asked about at once, by which a choice is made.
     chance_worse : float
-        The probability of a difference as large if the policy were no better than the logged one.
+        At most this is the chance of a difference as large if the policy were no better than the logged one.
     """
 
     policy: str
@@ -56,6 +58,7 @@ class Gain:
     gain: float
     low: float
     high: float
+    sure: float
     chance_worse: float
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from posse.logs.evaluation.balance import Balance
 from posse.logs.evaluation.decisions import Decisions, predict_arms
 from posse.logs.evaluation.gather import Logged
 from posse.logs.evaluation.groups import ratio
@@ -69,6 +70,7 @@ def score(
     models: Mapping[str, Array],
     *,
     rates: Array | None = None,
+    balance: Balance | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Scores:
     """Read the decisions of a log again, and ask targets and models about each.
@@ -81,28 +83,57 @@ def score(
         Parameters of arms' compact features, by part and task.
     rates : (T, A), optional
         How often tasks play arms: propensities are then made from them.
+    balance : Balance, optional
+        Adds up contexts by propensities.
     on_rows : callable, optional
         Is told, now and then, how many decisions have been read.
     """
     counted = logged.counted
     n_rows = int(counted.sum())
-    table = _Tables(n_rows, logged.tasks.n_groups, targets, models, rates)
+    known = logged.of_counted(logged.propensities) if rates is None else np.empty(n_rows)
+    table = _Tables(n_rows, logged.tasks.n_groups, targets, models, known)
     start = done = 0
     for decisions in logged.reader.read():
         rows = slice(start, start + len(decisions))
+        _check_same(decisions, logged, rows)
         parts, kept = logged.parts[rows].astype(np.intp), counted[rows]
         into = slice(done, done + int(kept.sum()))
+        propensities = logged.propensities[rows] if rates is None else _estimated(decisions, rates)
+        if balance is not None:
+            balance.add(decisions, propensities)
         if kept.any():
+            if rates is not None:
+                table.propensities[into] = propensities[kept]
             table.add(into, kept, decisions, parts, targets, logged)
         start, done = rows.stop, into.stop
         if on_rows is not None:
             on_rows(start)
     if start != len(counted):
-        raise ValueError(
-            f"a log must not change while it is read. Got {len(counted):,} decisions at first and {start:,} "
-            "when it was read again."
+        raise _changed(f"{len(counted):,} decisions at first and {start:,} when it was read again")
+    return table.scores()
+
+
+def _check_same(decisions: Decisions, logged: Logged, rows: slice) -> None:
+    """Say if decisions that are read again are others than those that stood in their rows at first."""
+    if rows.stop > len(logged.rewards):
+        raise _changed(f"{len(logged.rewards):,} decisions at first and more when it was read again")
+    other = decisions.tasks != logged.tasks.index[rows]
+    other |= decisions.played != logged.played[rows]
+    other |= decisions.rewards != logged.rewards[rows]
+    if logged.reader.columns.propensity is not None:
+        other |= decisions.propensities != logged.propensities[rows]
+    if other.any():
+        first = rows.start + int(np.argmax(other)) + 1
+        raise _changed(
+            f"decision {first:,} with another task, arm, reward or propensity when it was read again"
         )
-    return table.scores(logged.of_counted(logged.propensities) if rates is None else table.estimated)
+
+
+def _changed(what: str) -> ValueError:
+    return ValueError(
+        f"a log must not change while it is read. Got {what}. A query that draws rows, or sorts them by what "
+        "several have in common, can be written to a file first."
+    )
 
 
 class _Tables:
@@ -114,11 +145,10 @@ class _Tables:
         n_tasks: int,
         targets: Mapping[str, Target],
         models: Mapping[str, Array],
-        rates: Array | None,
+        propensities: Array,
     ) -> None:
         self.models = models
-        self.estimated = np.empty(n_rows if rates is not None else 0)
-        self.rates = rates
+        self.propensities = propensities
         self.predicted = {name: np.empty(n_rows) for name in models}
         self.chances = {name: np.empty(n_rows) for name in targets}
         self.expected = {name: {model: np.empty(n_rows) for model in models} for name in targets}
@@ -136,8 +166,6 @@ class _Tables:
     ) -> None:
         """Ask targets and models about some decisions, and keep the answers about those that count."""
         arms = np.ascontiguousarray(decisions.arms)
-        if self.rates is not None:
-            self.estimated[into] = _estimated(decisions, self.rates)[kept]
         predictions = {}
         for name, coefficients in self.models.items():
             found = np.empty(arms.shape)
@@ -159,10 +187,10 @@ class _Tables:
             for model, found in predictions.items():
                 self.expected[name][model][into] = np.vecdot(chances, found)[kept]
 
-    def scores(self, propensities: Array) -> Scores:
-        """Return all of it, with the propensities (n,) of the decisions that count."""
+    def scores(self) -> Scores:
+        """Return all of it."""
         return Scores(
-            propensities=propensities,
+            propensities=self.propensities,
             predicted=self.predicted,
             targets={
                 name: Score(

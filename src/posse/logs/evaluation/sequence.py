@@ -14,7 +14,7 @@ TIGHTEST = 1000.0
 FIRST = 50
 
 
-def sequence(terms: Array, level: float, span: float) -> tuple[Array, Array]:
+def sequence(terms: Array, level: float, span: float, least: float = 0.0) -> tuple[Array, Array]:
     """Return the ends (n,), (n,) of a confidence sequence for the running mean of what terms (n,) expect.
 
     With probability `level` it holds after every decision at once, in the limit: one may look at any time,
@@ -24,7 +24,7 @@ def sequence(terms: Array, level: float, span: float) -> tuple[Array, Array]:
 
     Heavy weights are rare, and a variance in which none of them is yet would be far too small. So S begins,
     with the weight of one decision, at span^2 / 4, the largest variance that terms of such a span can have
-    (Popoviciu 1935): that is forgotten as 1 / n.
+    (Popoviciu 1935): that is forgotten as 1 / n. Variances are taken for `least` at the least.
 
     Examples
     --------
@@ -35,24 +35,47 @@ def sequence(terms: Array, level: float, span: float) -> tuple[Array, Array]:
     count = np.arange(1.0, len(terms) + 1)
     middle = np.cumsum(terms) / count
     squares = np.cumsum((terms - middle) * (terms - np.append(0.0, middle[:-1])))  # Welford's
-    variance = (np.maximum(squares, 0.0) + span**2 / 4.0) / count
+    variance = np.maximum((np.maximum(squares, 0.0) + span**2 / 4.0) / count, least)
     alpha = 1.0 - level
-    best = -float(lambertw(-(alpha**2) * np.exp(-1.0), k=-1).real) - 1.0  # of S n rho^2, where it is tightest
-    tight = best / TIGHTEST * count  # S rho^2 n, rho being chosen for the variance so far
+    tight = _tight(count, level)
     reach = np.sqrt(variance * (tight + 1.0) / (tight * count) * np.log((tight + 1.0) / alpha**2))
     reach[: FIRST - 1] = np.inf
     return middle - reach, middle + reach
 
 
-def sequence_by_task(terms: Array, tasks: Groups, order: IntArray, level: float) -> Interval:
-    """Return the last interval of every task's own confidence sequence, of terms (n,) in an order (n,)."""
+def _tight(count: Array, level: float) -> Array:
+    """Return S n rho^2 after so many decisions (n,), rho being chosen for the variance so far."""
+    best = -float(lambertw(-((1.0 - level) ** 2) * np.exp(-1.0), k=-1).real) - 1.0  # where it is tightest
+    return best / TIGHTEST * count
+
+
+def last_of(middle: Array, low: Array, high: Array, counts: Array, level: float) -> Interval:
+    """Return the last intervals (G,) of sequences of so many terms, with the chances that go with them.
+
+    For a fixed rho the reach is as the root of log((S n rho^2 + 1) / (1 - level)^2), whatever the level.
+    """
+    tight = _tight(np.maximum(counts, 1.0), level) + 1.0
+    with np.errstate(invalid="ignore"):
+        share = np.nan_to_num(np.maximum(middle, 0.0) / (high - middle))
+    chance = np.exp(0.5 * (np.log(tight) - share**2 * np.log(tight / (1.0 - level) ** 2)))
+    return Interval(middle, low, high, np.minimum(chance, 1.0))
+
+
+def sequence_by_task(
+    terms: Array, tasks: Groups, order: IntArray, level: float, least: Array | float = 0.0
+) -> Interval:
+    """Return the last interval of every task's own confidence sequence, of terms (n,) in an order (n,).
+
+    Variances are taken for `least`, (T,) or one number, at the least.
+    """
     low, high = np.full(tasks.n_groups, -np.inf), np.full(tasks.n_groups, np.inf)
+    least = np.broadcast_to(np.asarray(least), tasks.n_groups)
     span = span_of(terms)
     by_task = order[np.argsort(tasks.index[order], kind="stable")]
     ends = np.cumsum(tasks.counts).astype(np.intp)
     for task, end in enumerate(ends.tolist()):
         own = terms[by_task[end - int(tasks.counts[task]) : end]]
         if len(own):
-            lows, highs = sequence(own, level, span)
+            lows, highs = sequence(own, level, span, float(least[task]))
             low[task], high[task] = lows[-1], highs[-1]
-    return Interval(tasks.means(terms), low, high)
+    return last_of(tasks.means(terms), low, high, tasks.counts, level)

@@ -78,6 +78,7 @@ def check_support(
     *,
     whole: bool,
     certain: bool,
+    wrong: str = "",
 ) -> Checked:
     """Say whether a log has an answer about a policy, for all tasks together and for each.
 
@@ -95,15 +96,25 @@ def check_support(
         Whether the log has the propensities of all arms, so that `unsupported` is known and not guessed.
     certain : bool
         Whether all propensities of the log are 1: that of a policy which never tries anything else.
+    wrong : str
+        Why nothing can be said about any policy, if that is so.
     """
     everyone = Groups.one(len(weights))
     one = _look(weights, np.array([unsupported.sum()]), everyone, 0.0)
     reasons = _reasons(one, whole=whole, certain=certain)
-    pooled = _support(policy, None, one, 0, reasons[0])
+    pooled = _support(policy, None, one, 0, wrong or reasons[0])
     # a task that had none of the heavy weights by chance would seem too sure of its mean
     each = _look(weights, unsupported, tasks, float(np.var(weights)))
     found = _reasons(each, whole=whole, certain=certain)
-    listed = tuple(_support(policy, name, each, place, found[place]) for place, name in enumerate(names))
+    if reasons[0]:  # is it for the tasks that are refused, or are the others no better?
+        told = np.array([not reason for reason in found], dtype=np.bool_)
+        kept = told[tasks.index]
+        rest = _look(weights[kept], np.array([unsupported[told].sum()]), Groups.one(int(kept.sum())), 0.0)
+        (other,) = _reasons(rest, whole=whole, certain=certain)
+        found = [reason or other for reason in found]
+    listed = tuple(
+        _support(policy, name, each, place, wrong or found[place]) for place, name in enumerate(names)
+    )
     return Checked(pooled=pooled, tasks=listed)
 
 
