@@ -15,7 +15,7 @@ import pytest
 
 from posse import Encoder, GramStatistics
 from posse.core.columns import CategoryColumn, DateColumn, NumberColumn
-from posse.logs import LogSummary, Recipe, summarise
+from posse.logs import LogSummary, Recipe, diagnose, fit, summarise
 from posse.logs.accumulate import Accumulator
 from posse.logs.parts import RandomParts, summarise_parts
 from posse.logs.profile import Spread
@@ -277,7 +277,14 @@ def test_times_in_a_text_may_have_a_zone(tmp_path: Path) -> None:
     lines = [f"a,2026-03-0{1 + n % 7} 10:00:00{'+01:00' if n % 3 else ''},{n}" for n in range(60)]
     (tmp_path / "log.csv").write_text("\n".join(["shop,at,reward", *lines, ""]))
     found = summarise(tmp_path / "log.csv", task="shop", reward="reward")
-    assert findings(found)["at", "times with a zone"] == (40, None)
+    noted = findings(found)
+    assert noted["at", "times with a zone"] == (40, 2)
+    assert noted["at", "times without a zone"] == (20, 1)
+    given = summarise(tmp_path / "log.csv", task="shop", reward="reward", encoder=found.encoder)
+    assert findings(given) == noted
+    lines = [line.replace("+01:00", "") for line in lines]
+    (tmp_path / "log.csv").write_text("\n".join(["shop,at,reward", *lines, ""]))
+    assert not findings(summarise(tmp_path / "log.csv", task="shop", reward="reward"))
 
 
 def test_times_with_a_zone_are_those_of_utc() -> None:
@@ -285,7 +292,8 @@ def test_times_with_a_zone_are_those_of_utc() -> None:
     found = summary_of(LOG.assign(at=naive_times))
     utc = summary_of(LOG.assign(at=naive_times.dt.tz_convert("UTC").dt.tz_localize(None)))
     assert_equal(found, utc)
-    assert findings(found)["at", "times with a zone"] == (N_ROWS, None)
+    assert findings(found)["at", "times with a zone"] == (N_ROWS, 1)
+    assert ("at", "times without a zone") not in findings(found)
 
 
 def test_interactions_and_own_columns_by_recipe() -> None:
@@ -323,6 +331,8 @@ def test_tasks_of_one_row_and_equal_rewards_are_said() -> None:
     noted = findings(summarise(log, task="shop", reward="reward"))
     assert noted["shop", "tasks of one row, as a"][0] == 1
     assert noted["reward", "equal rewards, 2"][0] == 3
+    with pytest.warns(UserWarning, match="reward: 3 equal rewards, 2: nothing can be learned"):
+        fit(log, task="shop", reward="reward")
 
 
 def test_booleans_are_rewards_and_numbers_are_names() -> None:
@@ -367,11 +377,14 @@ def test_too_many_arms_are_refused() -> None:
 def test_files_that_are_broken_are_named(folder: Path, tmp_path: Path) -> None:
     content = (folder / "a" / "log.parquet").read_bytes()
     (tmp_path / "half.parquet").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match=r"half.parquet' cannot be read"):
+    with pytest.raises(ValueError, match=r"half.parquet' cannot be read: .* ends early, as one that was cut"):
         summary_of(tmp_path / "half.parquet")
     (tmp_path / "foreign.parquet").write_bytes(b"not a table")
-    with pytest.raises(ValueError, match=r"foreign.parquet' cannot be read"):
+    with pytest.raises(ValueError, match=r"foreign.parquet' cannot be read: .* is none by its first bytes"):
         summary_of(tmp_path / "foreign.parquet")
+    (tmp_path / "broken.parquet").write_bytes(content[: len(content) // 2] + content[-4:])
+    with pytest.raises(ValueError, match=r"broken.parquet' cannot be read"):
+        summary_of(tmp_path / "broken.parquet")
     (tmp_path / "log.txt").write_text("x")
     with pytest.raises(ValueError, match=r"must be Parquet .*, CSV .* or dsjson files"):
         summary_of(tmp_path / "log.txt")
@@ -402,6 +415,54 @@ def test_files_with_different_columns_are_named(tmp_path: Path) -> None:
     LOG.rename(columns={"price": "prize"}).to_parquet(tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"2.parquet', which lacks \['price'\] and adds \['prize'\]"):
         summary_of(tmp_path)
+
+
+NUMBERED, TEXTS = LOG["visits"].astype(float), LOG["visits"].astype(str)
+
+
+@pytest.mark.parametrize(("first", "second"), [(NUMBERED, TEXTS), (TEXTS, NUMBERED), (LOG["at"], NUMBERED)])
+def test_files_with_columns_of_different_kinds_are_named(
+    first: "pd.Series[Any]", second: "pd.Series[Any]", tmp_path: Path
+) -> None:
+    LOG.assign(visits=first).to_parquet(tmp_path / "1.parquet")
+    LOG.assign(visits=second).to_parquet(tmp_path / "2.parquet")
+    kinds = r"'visits', which is [A-Z_]+ in '.*2.parquet' and [A-Z_]+ in '.*1.parquet'; a query with a cast"
+    with pytest.raises(ValueError, match=kinds) as caught:
+        summary_of(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_query_joins_files_with_columns_of_different_kinds(tmp_path: Path) -> None:
+    LOG.iloc[:1000].to_parquet(tmp_path / "1.parquet")
+    LOG.iloc[1000:].assign(visits=TEXTS).to_parquet(tmp_path / "2.parquet")
+    asked = f"from read_parquet('{tmp_path}/*.parquet', union_by_name=true)"
+    joined = summary_of(f"select * replace (try_cast(visits as double) as visits) {asked}")
+    assert_equal(joined, summary_of(LOG), rel=1e-9)
+    LOG.assign(visits="many").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"the query cannot be read: .*cast") as caught:
+        summary_of(f"from read_parquet(['{tmp_path}/1.parquet', '{tmp_path}/2.parquet'])")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("integers_first", [True, False])
+def test_integers_beside_floats_are_numbers_without_a_word(integers_first: bool, tmp_path: Path) -> None:
+    halves = LOG.assign(visits=LOG["visits"] + 0.5), LOG
+    parts = [halves[integers_first].iloc[:1000], halves[not integers_first].iloc[1000:]]
+    for number, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    assert_equal(summary_of(tmp_path), summary_of(pd.concat(parts)), rel=1e-9)
+    assert findings(summary_of(tmp_path)).keys() == findings(summary_of(LOG)).keys()
+
+
+@pytest.mark.parametrize("empty", [None, math.nan])
+@pytest.mark.parametrize("column", ["colour", "price"])
+def test_a_file_in_which_a_column_is_empty_is_like_any_other(
+    column: str, empty: float | None, tmp_path: Path
+) -> None:
+    parts = [LOG.iloc[:1000].assign(**{column: empty}), LOG.iloc[1000:]]
+    for number, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    assert_equal(summary_of(tmp_path), summary_of(pd.concat(parts)), rel=1e-9)
 
 
 def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
@@ -452,6 +513,31 @@ def test_parts_are_dealt_alike_whatever_the_batches() -> None:
     pieces = [deal(tasks[some], times[some]) for some in np.array_split(np.arange(1000), 13)]
     assert np.array_equal(np.concatenate(pieces), whole)
     assert not np.array_equal(RandomParts(4, seed=4)(tasks, times), whole)
+
+
+@pytest.mark.parametrize("clock", ["seconds", "rows", "floats", "texts", "texts of dates"])
+def test_clocks_may_be_numbers(clock: str) -> None:
+    seconds = LOG["at"].astype("datetime64[s]").astype("int64")
+    columns = {
+        "seconds": seconds,
+        "rows": seconds.rank(method="dense").astype(int),
+        "floats": seconds / 3600.0,
+        "texts": seconds.astype(str),
+        "texts of dates": LOG["at"].astype(str),
+    }
+    log, roles = LOG.assign(at=columns[clock]), Roles(task="shop", reward="reward", time="at")
+    _, parts = summarise_parts(log, roles, features=["price", "visits"], n_parts=5)
+    _, expected = summarise_parts(LOG, roles, features=["price", "visits"], n_parts=5)
+    for part, other in zip(parts, expected, strict=True):
+        assert part.gram == pytest.approx(other.gram, rel=1e-10)
+
+
+def test_a_clock_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must be a column of dates or numbers. Got 'loyal', which is"):
+        diagnose(LOG, task="shop", reward="reward", features=["price"], time="loyal")
+    log = LOG.assign(at=[None, "?", 7.5] * 1000)
+    with pytest.raises(ValueError, match="`time` must have 10 different times"):
+        diagnose(log, task="shop", reward="reward", features=["price"], time="at")
 
 
 def test_too_few_times_for_windows_are_refused() -> None:

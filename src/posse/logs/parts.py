@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from posse.core.columns import LARGEST
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
-from posse.logs.reading import reading
+from posse.logs.reading import time_reading
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Parts, Roles
 from posse.logs.sources import Source
@@ -73,9 +74,10 @@ def summarise_parts(
 
 def _windows(source: Source, time: str, n_parts: int) -> Windows:
     """Return windows of about equally many rows, from the times of all rows that have one."""
-    value = reading(time, source.columns[time], "date").value
+    value = time_reading(time, source.columns[time]).value
     shares = ", ".join(str(share / n_parts) for share in range(1, n_parts))
-    asked = f"select quantile_cont({value}, [{shares}]), count(distinct {value}) from log"
+    asked = f"select quantile_cont({value}, [{shares}]), count(distinct {value}) from log "
+    asked += f"where abs({value}) <= {LARGEST}"
     ((ends, n_times),) = source.rows(source.ask(asked))
     if n_times < n_parts:
         raise ValueError(
@@ -131,7 +133,7 @@ class Windows:
     Parameters
     ----------
     ends : (P - 1,)
-        In seconds since 1970-01-01; the last window has no end.
+        In the units of the times, seconds since 1970-01-01 for dates; the last window has no end.
     """
 
     def __init__(self, ends: Array) -> None:

@@ -14,7 +14,7 @@ from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
 from posse.logs.profile import Rows, learn_profile
 from posse.logs.recipe import Recipe, make_encoder
-from posse.logs.scan import MISSING, Parts, Roles, Scan
+from posse.logs.scan import MISSING, UNZONED, ZONED, Parts, Roles, Scan
 from posse.logs.scanned import Scanned, joined
 from posse.logs.sources import Source
 from posse.logs.tables import Table, open_table
@@ -22,6 +22,7 @@ from posse.numerics.checks import check_choice
 
 # Rewards whose variance is below this share of their mean square are equal but for rounding.
 CONSTANT_SHARE = 1e-12
+NOTHING = "nothing can be learned"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,7 +226,7 @@ def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
         source=prepared.table.name,
         rows=scanned.rows,
         used=scanned.used,
-        findings=(*prepared.findings, *scanned.findings),
+        findings=(*prepared.findings, *_without_plain_times(scanned.findings)),
     )
     if prepared.missing == "refuse" and scanned.used < scanned.rows:
         listed = "; ".join(item.found for item in scanned.findings)
@@ -247,6 +248,12 @@ def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
     )
 
 
+def _without_plain_times(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings without times that have no zone, where no time of their column has one."""
+    zoned = {item.column for item in findings if item.what == ZONED}
+    return [item for item in findings if item.what != UNZONED or item.column in zoned]
+
+
 def _about_tasks(statistics: GramStatistics, names: Any, encoder: Encoder, roles: Roles) -> list[Finding]:
     """Return what a reader should know of the tasks and rewards as a whole."""
     found = []
@@ -261,5 +268,5 @@ def _about_tasks(statistics: GramStatistics, names: Any, encoder: Encoder, roles
         if total - mean * mean * statistics.count.sum() <= CONSTANT_SHARE * total:
             count = int(statistics.count.sum())
             what = f"equal rewards, {mean:g}"
-            found.append(Finding(column=roles.reward, what=what, count=count, done="nothing can be learned"))
+            found.append(Finding(column=roles.reward, what=what, count=count, done=NOTHING))
     return found

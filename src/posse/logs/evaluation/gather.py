@@ -16,13 +16,12 @@ from posse.logs.evaluation.decisions import (
     DecisionColumns,
     Decisions,
     flag_expression,
-    time_reading,
 )
 from posse.logs.evaluation.faults import MOST_EXAMPLES, Faults
 from posse.logs.evaluation.groups import Groups
 from posse.logs.evaluation.reader import DecisionReader
 from posse.logs.parts import RandomParts, Windows
-from posse.logs.reading import quoted
+from posse.logs.reading import quoted, time_reading
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Roles
 from posse.logs.sources import Source
