@@ -18,6 +18,7 @@ from posse import FactorPrior, GramStatistics, Ridge
 from posse.cli import app
 from posse.estimators.noise import moderated_variances
 from posse.logs import Diagnosis, diagnose, diagnose_parts
+from posse.logs.answer import learn
 from posse.logs.contenders import CONTENDERS, fit_all, fit_two
 from posse.logs.directions import directions_of
 from posse.logs.held_out import HeldOut, Noise, estimate_noise, hold_out, splits, squared_errors, total
@@ -438,8 +439,25 @@ def test_json_is_whole_and_has_what_was_promised() -> None:
     found = json.loads(Rows().diagnose().to_json())
     assert {"verdict", "reason", "gain", "gain_low", "gain_high", "rank", "tasks", "errors"} <= set(found)
     assert {"name", "rows", "gain", "weight"} <= set(found["tasks"][0])
+    assert set(found["gains"]["pooled"]) == {"value", "low", "high"}
     assert found["gain_low"] <= found["gain"] <= found["gain_high"]
     assert len(found["tasks"]) == 12
+
+
+def test_every_contender_has_a_gain_with_a_paired_interval() -> None:
+    rows = Rows()
+    parts, (_, noise) = rows.statistics(), learn(total(rows.statistics()), 0)
+    held = hold_out(splits(parts, forward=False), lambda train: fit_all(train, 0))
+    found = rows.diagnose()
+    assert set(found.gains) == set(CONTENDERS) - {"alone"}
+    for name, gain in found.gains.items():
+        assert gain == gain_over_tasks(held.excess("alone", noise), held.excess(name, noise))
+    shared = found.gains["shared"]
+    assert (shared.value, shared.low, shared.high) == (found.gain, found.gain_low, found.gain_high)
+    assert found.gains["pooled"].value == pytest.approx(
+        max(1 - (found.errors["pooled"] - 1) / (found.errors["alone"] - 1), -1)
+    )
+    assert not Rows(n_tasks=1, n_rows=60).diagnose().gains
 
 
 # Bad input
@@ -590,6 +608,8 @@ def test_the_command_says_what_the_library_does(log: str, tmp_path: Path) -> Non
     for name, error in found.errors.items():
         assert f"{CONTENDERS[name]} " in result.stdout
         assert f"{error:.3f}" in result.stdout
+    for gain in found.gains.values():
+        assert f" {gain.value:.0%} ({gain.low:.0%} to {gain.high:.0%})" in result.stdout
     assert "Direction 1, " in result.stdout
     assert result.stdout.rstrip().endswith(str(page))
     assert "600 rows read" in result.stderr
