@@ -17,9 +17,14 @@ from posse import Encoder, GramStatistics
 from posse.core.columns import CategoryColumn, DateColumn, NumberColumn
 from posse.logs import LogSummary, Recipe, diagnose, fit, summarise
 from posse.logs.accumulate import Accumulator
+from posse.logs.once import scan_once
 from posse.logs.parts import RandomParts, summarise_parts
+from posse.logs.prepare import Request
 from posse.logs.profile import Spread
 from posse.logs.scan import Roles
+from posse.logs.sources import Source
+from posse.logs.summarise import summary_of as summary_from
+from posse.logs.tables import LocalTable
 
 N_ROWS = 3000
 
@@ -577,6 +582,94 @@ def test_a_large_offset_does_not_spoil_the_scale() -> None:
     found = summarise(log, task="shop", reward="reward")
     spread = np.diag(found.statistics.gram.sum(axis=0))[1] / 1000
     assert spread == pytest.approx(1.0, rel=1e-6)
+
+
+def plain_log(offset: float = 1e9, n_rows: int = 80_000, seed: int = 0) -> pd.DataFrame:
+    """Numbers alone, of unlike sizes, in an order that the first rows do not tell, and a constant."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "shop": rng.integers(7, size=n_rows),
+            "row": np.arange(n_rows),
+            "late": 1e3 + rng.normal(size=n_rows) * np.where(np.arange(n_rows) < 40_000, 1e-3, 3.0),
+            "large": offset + rng.normal(size=n_rows),
+            "small": 1e-9 * rng.gamma(0.3, size=n_rows),
+            "same": 0.1,
+            "reward": rng.normal(size=n_rows),
+        }
+    )
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that names every look at a log by what it asks first."""
+    looks: list[str] = []
+    batches = Source.batches
+
+    def watched(source: Source, select: str, size: int) -> Any:
+        looks.append(select.split()[1])
+        return batches(source, select, size)
+
+    monkeypatch.setattr(Source, "batches", watched)
+    return looks
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), Recipe(intercept=False), Recipe(numbers=("row",))])
+def test_one_look_at_plain_numbers_finds_what_two_do(recipe: Recipe) -> None:
+    """To 1e-10, if numbers are not so large that a mean of them is known less well."""
+    log = plain_log(offset=1e3)
+    log.loc[::1000, "reward"] = np.nan
+    request = Request(LocalTable(log), Roles(task="shop", reward="reward"), None, recipe, "impute")
+    once, prepared = scan_once(request), request.prepare()
+    assert once is not None
+    found, twice = summary_from(*once), summary_from(prepared, prepared.scan())
+    assert_equal(found, twice)
+    assert str(found.account) == str(twice.account)
+    assert "same" not in found.features
+    for column, expected in zip(found.encoder.columns, twice.encoder.columns, strict=True):
+        assert isinstance(column, NumberColumn)
+        assert isinstance(expected, NumberColumn)
+        assert column.mean == pytest.approx(expected.mean, rel=1e-12)
+        assert column.scale == pytest.approx(expected.scale, rel=1e-10)
+    assert (found.statistics.gram == np.swapaxes(found.statistics.gram, 1, 2)).all()
+    assert_equal(summarise(log, task="shop", reward="reward", encoder=recipe), found)
+
+
+def test_one_look_at_plain_numbers_finds_what_its_encoder_does() -> None:
+    log = plain_log()
+    found = summarise(log, task="shop", reward="reward")
+    assert_equal(found, summarise(log, task="shop", reward="reward", encoder=found.encoder))
+    columns = log[list(found.features[1:])]
+    assert [column.scale for column in found.encoder.columns if isinstance(column, NumberColumn)] == (
+        pytest.approx(columns.std(ddof=0).to_list(), rel=1e-9)
+    )
+
+
+def test_plain_numbers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And their first rows twice."""
+    looks = counted(monkeypatch)
+    summarise(plain_log(), task="shop", reward="reward")
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("change", ["late gap", "infinite", "far", "text", "weight"])
+def test_what_one_look_cannot_know_is_read_twice(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, weight = plain_log(), None
+    if change == "late gap":
+        log.loc[70_000:70_200, "large"] = np.nan
+    elif change == "infinite":
+        log.loc[79_000, "large"] = np.inf
+    elif change == "far":  # no row that counts among the first
+        log.loc[:70_000, "shop"] = None
+    elif change == "text":
+        log["late"] = log["late"].astype(str)
+    else:
+        log, weight = log.assign(weight=2.0), "weight"
+    roles = Roles(task="shop", reward="reward", weight=weight)
+    request = Request(LocalTable(log), roles, None, None, "impute")
+    assert scan_once(request) is None
+    prepared = request.prepare()
+    found = summarise(log, task="shop", reward="reward", weight=weight)
+    assert_equal(found, summary_from(prepared, prepared.scan()))
 
 
 def test_many_tasks_with_a_few_rows(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 from posse.core.columns import LARGEST
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
+from posse.logs.prepare import Request
 from posse.logs.reading import time_reading
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Parts, Roles
 from posse.logs.sources import Source
-from posse.logs.summarise import LogSummary, prepare, summary_of
+from posse.logs.summarise import LogSummary, summary_of
 from posse.logs.tables import LocalTable
 from posse.numerics.checks import Array, IntArray, check_integer
 
@@ -55,7 +56,7 @@ def summarise_parts(
     """
     check_integer("`n_parts`", n_parts, 2)
     table = LocalTable(source)
-    prepared = prepare(table, roles, features, encoder, missing)
+    prepared = Request(table, roles, features, encoder, missing).prepare()
     time = roles.time
     parts: Parts = RandomParts(n_parts, seed) if time is None else _windows(table.source, time, n_parts)
     scanned = prepared.scan(parts, n_parts, on_rows)

@@ -1,0 +1,116 @@
+"""Sums of a log of plain numbers in one look: in units of its first rows, then in those of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from posse.core.columns import NumberColumn
+from posse.core.encoder import Encoder
+from posse.core.statistics import GramStatistics
+from posse.logs.accumulate import mirror
+from posse.logs.prepare import Prepared, Request
+from posse.logs.profile import ColumnProfile, Profile, Spread, learn_profile
+from posse.logs.reading import kind_of
+from posse.logs.recipe import CONSTANT_SHARE
+from posse.logs.scan import Scan
+from posse.logs.scanned import Scanned
+from posse.logs.sources import BATCH
+from posse.logs.tables import LocalTable
+from posse.numerics.checks import Array
+
+# Sums around first rows that lie so many standard deviations off lose its square of their 10^16.
+FAR = 100.0
+# Tasks whose sums are moved at once.
+CHUNK = 4096
+
+
+class _GapError(Exception):
+    """A number is missing, so that features are other than was thought."""
+
+
+def scan_once(
+    request: Request, on_rows: Callable[[int], None] | None = None
+) -> tuple[Prepared, Scanned] | None:
+    """Learn the encoder and sum rows by task in one look, or return None where that cannot be.
+
+    It can where the table is read by this process, all features are columns of numbers, and none of these is
+    missing: then features are those of the first rows' units, but for an affine map, which sums follow.
+    """
+    table, recipe, roles = request.table, request.recipe, request.roles
+    types = table.columns
+    plain = request.encoder is None and all(kind_of(types[name]) == "number" for name in request.used)
+    chosen = recipe.categories or recipe.interactions or roles.arm or roles.weight
+    if not plain or chosen or not isinstance(table, LocalTable):
+        return None
+    head = LocalTable(replace(table.source, relation=table.source.relation.limit(BATCH)))
+    first = learn_profile(head, request.used, (), request.rows).columns
+    columns = tuple(
+        NumberColumn(name=name, mean=first[name].numbers.mean, scale=first[name].numbers.scale or 1.0)
+        for name in request.used
+    )
+    scan = Scan(types, roles, Encoder(columns=columns))
+
+    def check(n_rows: int) -> None:
+        if any(column in request.used for column, _, _ in scan.ledger.found):
+            raise _GapError
+        if on_rows is not None:
+            on_rows(n_rows)
+
+    try:
+        scanned = scan.run([table.source], check)
+    except _GapError:
+        return None
+    spreads = _spreads(scanned.statistics, columns)
+    if spreads is None:
+        return None
+    found = {
+        column.name: ColumnProfile(numbers=spread) for column, spread in zip(columns, spreads, strict=True)
+    }
+    encoder, findings = request.cook(Profile(scanned.used, found))
+    moved = _moved(scanned.statistics, _change(columns, encoder))
+    return request.prepared(encoder, findings), replace(scanned, statistics=moved)
+
+
+def _spreads(statistics: GramStatistics, columns: tuple[NumberColumn, ...]) -> list[Spread] | None:
+    """Return how the numbers of each column spread, or None if sums do not say it to full precision."""
+    count, found = int(statistics.count.sum()), list[Spread]()
+    if count == 0:
+        return None
+    total = statistics.gram.sum(axis=0)
+    for place, column in enumerate(columns, 1):
+        off, around = float(total[0, place]) / count, float(total[place, place])
+        mean = column.mean + column.scale * off
+        squares = around - count * off * off
+        if around * column.scale**2 <= count * (CONSTANT_SHARE * mean) ** 2:
+            squares = 0.0
+        elif not off * off * count <= FAR**2 * squares:
+            return None
+        found.append(Spread(count, mean, squares * column.scale**2))
+    return found
+
+
+def _change(columns: tuple[NumberColumn, ...], encoder: Encoder) -> Array:
+    """Return the matrix (d, 1 + c) that makes features of a constant and c standardised columns."""
+    places = {column.name: place for place, column in enumerate(columns)}
+    change = np.zeros((encoder.dim, 1 + len(columns)))
+    if encoder.intercept:
+        change[0, 0] = 1.0
+    for row, column in enumerate(encoder.columns, int(encoder.intercept)):
+        assert isinstance(column, NumberColumn)
+        before = columns[places[column.name]]
+        change[row, 0] = (before.mean - column.mean) / column.scale
+        change[row, 1 + places[column.name]] = before.scale / column.scale
+    return change
+
+
+def _moved(statistics: GramStatistics, change: Array) -> GramStatistics:
+    """Return the statistics of features that are linear (d, m) in those (m,) that were summed up."""
+    gram = np.empty((statistics.n_tasks, len(change), len(change)))
+    for start in range(0, len(gram), CHUNK):
+        some = slice(start, start + CHUNK)
+        gram[some] = change @ statistics.gram[some] @ change.T
+    mirror(gram)
+    return replace(statistics, gram=gram, moment=statistics.moment @ change.T)
