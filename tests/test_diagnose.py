@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from proofs import diagnose_ugly
+from proofs import diagnose_ugly, diagnose_words
 from proofs.diagnose import simulated_log
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from posse import FactorPrior, GramStatistics, Ridge
+from posse import FactorPrior, GramStatistics, Ridge, viz
 from posse.cli import app
 from posse.estimators.noise import moderated_variances
 from posse.logs import Diagnosis, diagnose, diagnose_parts
@@ -313,6 +313,29 @@ def test_verdicts_are_right_on_an_ugly_log_whose_arms_are_a_category(related: bo
     """
     verdict, rank, *_ = diagnose_ugly.one(1000, related=related, arm=None)
     assert (verdict, rank) == (("share", 2) if related else ("do not share", 0))
+
+
+def test_the_page_says_what_the_proofs_stored() -> None:
+    plain, ugly = diagnose_words.stored("diagnose"), diagnose_words.stored("diagnose-ugly")
+    assert diagnose_words.words(plain, ugly) in diagnose_words.PAGE.read_text("utf-8")
+    cells = [found for found in (*plain.values(), *ugly.values()) if isinstance(found, dict)]
+    assert len(cells) == 16
+    held = [round(100 * cell[diagnose_words.MEAN]) for cell in cells if diagnose_words.MEAN in cell]
+    template = Path(viz.__file__).parent / "templates" / "diagnosis.html.j2"
+    said = " ".join(template.read_text("utf-8").split())
+    assert f"it held the mean gain of such logs in {min(held)} to {max(held)} of 100" in said
+
+
+@pytest.mark.parametrize("proof", ["diagnose", "diagnose-ugly"])
+def test_verdicts_are_right_in_95_of_100_logs(proof: str) -> None:
+    """By what is stored, for each kind of log."""
+    for cell, found in diagnose_words.stored(proof).items():
+        if isinstance(found, dict):
+            n_logs = sum(found["verdicts"].values())
+            assert n_logs == found.get("seeds", diagnose_words.stored(proof).get("seeds"))
+            shares = found["verdicts"].get("share", 0)
+            right = n_logs - shares if cell.startswith("unrelated") else shares
+            assert right >= 0.95 * n_logs, cell
 
 
 def test_a_diagnosis_does_not_depend_on_units_or_on_where_rewards_begin() -> None:
