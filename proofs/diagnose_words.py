@@ -32,8 +32,8 @@ def words(plain: Mapping[str, Any], ugly: Mapping[str, Any]) -> str:
     text = f"""{BEGIN}`python -m proofs diagnose` and `diagnose-ugly` ask on simulated logs. Of logs of 40
         tasks with 20 to 400 rows in 15 dimensions, logged at random or greedily, with and without levels, it
         said “share” in {_shares(shared)} where tasks share three directions, and in {_shares(apart)} where
-        they share none, in each of {len(shared) + len(apart)} cases. Of logs such as this one, with
-        {ugly["shops"]} shops and {ugly["rows"]:,} rows and `--arm offer`, it was “share” for
+        they share none, in each of {len(shared) + len(apart)} cases{_older(plain)}. Of logs such as this one,
+        with {ugly["shops"]} shops and {ugly["rows"]:,} rows and `--arm offer`, it was “share” for
         {_shares(arms[:1])} whose shops have something in common, and for {_shares(arms[1:])} whose shops have
         nothing; with offers as a mere category, for {_shares(category[:1])} and {_shares(category[1:])}. Read
         the interval of the gain as one of about 95 %: {_percent(told, MEAN)} of such intervals held the mean
@@ -42,6 +42,11 @@ def words(plain: Mapping[str, Any], ugly: Mapping[str, Any]) -> str:
         {_percent([*shared, arms[0]], "within a quarter")} of logs. Where they share nothing, it was off by
         {_range(off, "+.3f")} on average, of a gain that is small itself."""
     return textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False, break_long_words=False)
+
+
+def _older(found: Mapping[str, Any]) -> str:
+    """Return what a stored result says of having been measured before a change, if it does."""
+    return f" (measured {found['note']})" if "note" in found else ""
 
 
 def _shares(cells: Sequence[Mapping[str, Any]]) -> str:

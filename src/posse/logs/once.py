@@ -39,19 +39,11 @@ def scan_once(
     It can where the table is read by this process, all features are columns of numbers, and none of these is
     missing: then features are those of the first rows' units, but for an affine map, which sums follow.
     """
-    table, recipe, roles = request.table, request.recipe, request.roles
-    types = table.columns
-    plain = request.encoder is None and all(kind_of(types[name]) == "number" for name in request.used)
-    chosen = recipe.categories or recipe.interactions or roles.arm or roles.weight
-    if not plain or chosen or not isinstance(table, LocalTable):
+    table = request.table
+    if not isinstance(table, LocalTable) or not _is_plain(request):
         return None
-    head = LocalTable(replace(table.source, relation=table.source.relation.limit(BATCH)))
-    first = learn_profile(head, request.used, (), request.rows).columns
-    columns = tuple(
-        NumberColumn(name=name, mean=first[name].numbers.mean, scale=first[name].numbers.scale or 1.0)
-        for name in request.used
-    )
-    scan = Scan(types, roles, Encoder(columns=columns))
+    columns = _of_first_rows(request, table)
+    scan = Scan(table.columns, request.roles, Encoder(columns=columns))
 
     def check(n_rows: int) -> None:
         if any(column in request.used for column, _, _ in scan.ledger.found):
@@ -72,6 +64,23 @@ def scan_once(
     encoder, findings = request.cook(Profile(scanned.used, found))
     moved = _moved(scanned.statistics, _change(columns, encoder))
     return request.prepared(encoder, findings), replace(scanned, statistics=moved)
+
+
+def _is_plain(request: Request) -> bool:
+    """Return whether features are numbers, one for each column, of which every row counts alike."""
+    recipe, types = request.recipe, request.table.columns
+    chosen = request.encoder, recipe.categories, recipe.interactions, request.roles.arm, request.roles.weight
+    return not any(chosen) and all(kind_of(types[name]) == "number" for name in request.used)
+
+
+def _of_first_rows(request: Request, table: LocalTable) -> tuple[NumberColumn, ...]:
+    """Return columns in units of the first rows."""
+    head = LocalTable(replace(table.source, relation=table.source.relation.limit(BATCH)))
+    found = learn_profile(head, request.used, (), request.rows).columns
+    return tuple(
+        NumberColumn(name=name, mean=found[name].numbers.mean, scale=found[name].numbers.scale or 1.0)
+        for name in request.used
+    )
 
 
 def _spreads(statistics: GramStatistics, columns: tuple[NumberColumn, ...]) -> list[Spread] | None:
