@@ -10,7 +10,6 @@ import numpy as np
 from posse.core.columns import NumberColumn
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
-from posse.logs.accumulate import mirror
 from posse.logs.prepare import Prepared, Request
 from posse.logs.profile import ColumnProfile, Profile, Spread, learn_profile
 from posse.logs.reading import kind_of
@@ -19,12 +18,11 @@ from posse.logs.scan import Scan
 from posse.logs.scanned import Scanned
 from posse.logs.sources import BATCH
 from posse.logs.tables import LocalTable
-from posse.numerics.checks import Array
+from posse.numerics.checks import Array, IntArray
+from posse.numerics.compiled import compiled
 
 # Sums around first rows that lie so many standard deviations off lose its square of their 10^16.
 FAR = 100.0
-# Tasks whose sums are moved at once.
-CHUNK = 4096
 
 
 class _GapError(Exception):
@@ -62,7 +60,7 @@ def scan_once(
         column.name: ColumnProfile(numbers=spread) for column, spread in zip(columns, spreads, strict=True)
     }
     encoder, findings = request.cook(Profile(scanned.used, found))
-    moved = _moved(scanned.statistics, _change(columns, encoder))
+    moved = _moved(scanned.statistics, columns, encoder)
     return request.prepared(encoder, findings), replace(scanned, statistics=moved)
 
 
@@ -101,25 +99,33 @@ def _spreads(statistics: GramStatistics, columns: tuple[NumberColumn, ...]) -> l
     return found
 
 
-def _change(columns: tuple[NumberColumn, ...], encoder: Encoder) -> Array:
-    """Return the matrix (d, 1 + c) that makes features of a constant and c standardised columns."""
-    places = {column.name: place for place, column in enumerate(columns)}
-    change = np.zeros((encoder.dim, 1 + len(columns)))
-    if encoder.intercept:
-        change[0, 0] = 1.0
+def _moved(statistics: GramStatistics, columns: tuple[NumberColumn, ...], encoder: Encoder) -> GramStatistics:
+    """Return the statistics (T, d) of an encoder's features from those of a constant and c other units."""
+    places = {column.name: place for place, column in enumerate(columns, 1)}
+    place = np.zeros(encoder.dim, dtype=np.intp)
+    shift, scale = np.zeros(encoder.dim), np.ones(encoder.dim)
     for row, column in enumerate(encoder.columns, int(encoder.intercept)):
         assert isinstance(column, NumberColumn)
-        before = columns[places[column.name]]
-        change[row, 0] = (before.mean - column.mean) / column.scale
-        change[row, 1 + places[column.name]] = before.scale / column.scale
-    return change
+        place[row] = places[column.name]
+        before = columns[place[row] - 1]
+        shift[row] = (before.mean - column.mean) / column.scale
+        scale[row] = before.scale / column.scale
+    gram = np.empty((statistics.n_tasks, encoder.dim, encoder.dim))
+    _move(statistics.gram, place, shift, scale, gram)
+    moment = scale * statistics.moment[:, place] + shift * statistics.moment[:, :1]
+    return replace(statistics, gram=gram, moment=moment)
 
 
-def _moved(statistics: GramStatistics, change: Array) -> GramStatistics:
-    """Return the statistics of features that are linear (d, m) in those (m,) that were summed up."""
-    gram = np.empty((statistics.n_tasks, len(change), len(change)))
-    for start in range(0, len(gram), CHUNK):
-        some = slice(start, start + CHUNK)
-        gram[some] = change @ statistics.gram[some] @ change.T
-    mirror(gram)
-    return replace(statistics, gram=gram, moment=statistics.moment @ change.T)
+@compiled
+def _move(gram: Array, place: IntArray, shift: Array, scale: Array, out: Array) -> None:
+    """Fill `out` (T, d, d) with products of scale * z[place] + shift from those of z; z[0] is 1."""
+    n_tasks, dim, _ = out.shape
+    for t in range(n_tasks):
+        own = gram[t]
+        for i in range(dim):
+            a = place[i]
+            for j in range(i + 1):
+                b = place[j]
+                mixed = scale[i] * shift[j] * own[a, 0] + shift[i] * scale[j] * own[b, 0]
+                out[t, i, j] = scale[i] * scale[j] * own[a, b] + mixed + shift[i] * shift[j] * own[0, 0]
+                out[t, j, i] = out[t, i, j]
