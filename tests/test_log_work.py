@@ -1,5 +1,6 @@
 """What sums of a log cost: work grows like the number of tasks; and the stored benchmark beside others."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from posse.logs import summarise
 from posse.logs.accumulate import Accumulator
 
 ROWS_PER_TASK, DIM = 4, 3
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "performance.md"
 MAKERS = ("zeros", "ones", "empty", "full", "append", "argsort", "where", "concatenate", "repeat")
 
 
@@ -65,3 +67,26 @@ def test_contenders_of_the_benchmark_find_what_numpy_does(who: str, tmp_path: Pa
     found, tasks = log_sums.sums_of(log_sums.CONTENDERS[who](path, 4), 4)
     assert (tasks == names).all()
     assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_page_says_what_the_benchmark_stored() -> None:
+    stored = json.loads(log_sums.RESULT.read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    assert "\n".join(log_sums.markdown(stored)) in page
+    assert f"to the power {log_sums.slope(stored):.2f}" in page
+    assert stored["date"] in page
+    assert stored["commit"][:7] in page
+    first, last = stored["load at the start and the end"]
+    assert f"load {first} at the start and {last} at the end" in page
+
+
+def test_the_default_call_is_as_fast_as_it_is_said_to_be() -> None:
+    """By what is stored: 1.5 times as fast as the better of two others at 30 features, 2 times at 100."""
+    stored = json.loads(log_sums.RESULT.read_text(encoding="utf-8"))
+    for log in stored["beside others"]:
+        for who, ratios in log["times as fast as the better other"].items():
+            assert np.median(ratios) >= {30: 1.5, 100: 2.0}[log["features"]], who
+    largest = stored["many rows"]["measured"]
+    for measured in largest.values():
+        assert min(measured["processor seconds"]) < 25
+        assert measured["peak memory, GB"] < 1.5
