@@ -135,12 +135,15 @@ def memory() -> None:
 def logs(
     repeats: Annotated[int, typer.Option(help="Times each is measured.")] = 3,
     large: Annotated[bool, typer.Option(help="Measure ten million rows and a million tasks, too.")] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Store it in benchmarks/results.")] = False,
 ) -> None:
     """Time sums of a log by task beside DuckDB and polars, and measure memory."""
-    for table in log_sums.beside_others(repeats):
-        console.print(table)
-    for table in log_sums.large() if large else ():
-        console.print(table)
+    found = log_sums.measure(repeats, large)
+    print("\n".join(log_sums.markdown(found)))
+    if large:
+        print(f"Time grows like the number of tasks to the power {log_sums.slope(found):.2f}.")
+    if keep:
+        log_sums.keep(found)
 
 
 @app.command()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.table import Table
 
 from posse import Encoder
 from posse.core.columns import NumberColumn
@@ -30,6 +33,7 @@ LARGE = (10_000_000, 30)
 MANY_TASKS, MANY_DIM, ROWS_PER_TASK = (100_000, 300_000, 1_000_000), 10, 4
 CHUNK = 200_000
 TOLERANCE = 1e-10
+RESULT = Path(__file__).parent / "results" / "logs.json"
 PROBE = "from benchmarks.log_sums import probe; print(*probe({who!r}, {path!r}, {dim}, {checked}))"
 Sums = tuple[Array, Array]
 
@@ -146,48 +150,81 @@ def _probed(who: str, path: Path, dim: int, checked: bool) -> list[float]:
     return [float(word) for word in answer.stdout.split()]
 
 
-def beside_others(repeats: int) -> Iterator[Table]:
-    """Measure all contenders in turn, each the least of several times; their sums are equal to NumPy's."""
-    for n_rows, dim in SHAPES:
-        title = f"Sums of {n_rows:,} rows x {dim} features, {N_TASKS} tasks: least of {repeats}"
-        table = Table("", "processor time", "posse is faster by", "time", "peak memory", title=title)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "log.parquet")
-            write_log(path, n_rows, dim, N_TASKS)
-            found: dict[str, Any] = {who: [] for who in CONTENDERS}
-            for turn in range(repeats):
-                for who, times in found.items():
-                    times.append(_probed(who, path, dim, checked=turn == 0))
-        least = {who: np.min(times, axis=0) for who, times in found.items()}
-        for who, (cpu, wall, peak) in least.items():
-            ratio = "" if who.startswith("posse") else f"{cpu / least['posse'][0]:.2f}"
-            table.add_row(who, f"{cpu:.2f} s", ratio, f"{wall:.2f} s", f"{peak / 1e9:.2f} GB")
-        yield table
+def measure(repeats: int, large: bool) -> dict[str, Any]:
+    """Measure posse beside others in turn, on many rows and on many tasks; all sums are equal to NumPy's."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+    load = os.getloadavg()[0]
+    found = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit.strip(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "repeats": repeats,
+        "beside others": [_beside_others(n_rows, dim, repeats) for n_rows, dim in SHAPES],
+        "many rows": _probes(*LARGE, N_TASKS, ("posse", "posse, encoder learned"), 1) if large else None,
+        "many tasks": [
+            _probes(ROWS_PER_TASK * n_tasks, MANY_DIM, n_tasks, ("posse",), 1, checked=place == 0)
+            for place, n_tasks in enumerate(MANY_TASKS if large else ())
+        ],
+    }
+    return {**found, "load at the start and the end": [round(load, 1), round(os.getloadavg()[0], 1)]}
 
 
-def large() -> Iterator[Table]:
-    """Measure posse on many rows, and on many tasks of a few rows each."""
-    n_rows, dim = LARGE
-    table = Table(
-        "", "processor time", "time", "peak memory", title=f"{n_rows:,} rows x {dim}, {N_TASKS} tasks"
-    )
+def _beside_others(n_rows: int, dim: int, repeats: int) -> dict[str, Any]:
+    found = _probes(n_rows, dim, N_TASKS, tuple(CONTENDERS), repeats)
+    cpu = {who: np.array(measured["processor seconds"]) for who, measured in found["measured"].items()}
+    best = np.min([times for who, times in cpu.items() if not who.startswith("posse")], axis=0)
+    ratios = {who: (best / times).round(2).tolist() for who, times in cpu.items() if who.startswith("posse")}
+    return {**found, "times as fast as the better other": ratios}
+
+
+def _probes(
+    n_rows: int, dim: int, n_tasks: int, contenders: Sequence[str], repeats: int, *, checked: bool = True
+) -> dict[str, Any]:
+    """Return what contenders took, each in processes of its own, in turns."""
+    found: dict[str, list[list[float]]] = {who: [] for who in contenders}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "log.parquet")
-        write_log(path, n_rows, dim, N_TASKS)
-        for who in ("posse", "posse, encoder learned"):
-            cpu, wall, peak = _probed(who, path, dim, checked=True)
-            table.add_row(who, f"{cpu:.1f} s", f"{wall:.1f} s", f"{peak / 1e9:.2f} GB")
-    yield table
-    title = f"Many tasks of about {ROWS_PER_TASK} rows, {MANY_DIM} features"
-    table = Table("tasks", "processor time", "microseconds per row", "time", "peak memory", title=title)
-    times = []
-    for n_tasks in MANY_TASKS:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "log.parquet")
-            write_log(path, ROWS_PER_TASK * n_tasks, MANY_DIM, n_tasks)
-            cpu, wall, peak = _probed("posse", path, MANY_DIM, checked=n_tasks == MANY_TASKS[0])
-        times.append(cpu)
-        per_row = f"{1e6 * cpu / n_tasks / ROWS_PER_TASK:.2f}"
-        table.add_row(f"{n_tasks:,}", f"{cpu:.1f} s", per_row, f"{wall:.1f} s", f"{peak / 1e9:.2f} GB")
-    table.add_row("slope", f"{np.polyfit(np.log(MANY_TASKS), np.log(times), 1)[0]:.2f}", "", "", "")
-    yield table
+        write_log(path, n_rows, dim, n_tasks)
+        for turn in range(repeats):
+            for who, times in found.items():
+                times.append(_probed(who, path, dim, checked=checked and turn == 0))
+    measured = {
+        who: {
+            "processor seconds": [round(cpu, 2) for cpu, _, _ in times],
+            "seconds": [round(wall, 2) for _, wall, _ in times],
+            "peak memory, GB": round(max(peak for *_, peak in times) / 1e9, 2),
+        }
+        for who, times in found.items()
+    }
+    return {"rows": n_rows, "features": dim, "tasks": n_tasks, "measured": measured}
+
+
+def keep(found: Mapping[str, Any]) -> None:
+    """Store what was measured."""
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def markdown(found: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the table of the documentation."""
+    lines = [
+        "| rows | features | tasks | by | processor time | time | memory | as fast as the better other |",
+        "|---:|---:|---:|---|---:|---:|---:|---:|",
+    ]
+    logs = [*found["beside others"], *filter(None, [found["many rows"]]), *found["many tasks"]]
+    for log in logs:
+        size = f"{log['rows']:,} | {log['features']} | {log['tasks']:,}"
+        for who, measured in log["measured"].items():
+            ratios = log.get("times as fast as the better other", {}).get(who)
+            beside = f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else ""
+            cpu, wall = min(measured["processor seconds"]), min(measured["seconds"])
+            memory = measured["peak memory, GB"]
+            lines.append(f"| {size} | {who} | {cpu:.2f} s | {wall:.1f} s | {memory:.2f} GB | {beside} |")
+    return lines
+
+
+def slope(found: Mapping[str, Any]) -> float:
+    """Return the power of the number of tasks like which processor time grows."""
+    times = [min(log["measured"]["posse"]["processor seconds"]) for log in found["many tasks"]]
+    return float(np.polyfit(np.log([log["tasks"] for log in found["many tasks"]]), np.log(times), 1)[0])

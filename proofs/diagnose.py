@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
 
 from posse import GramStatistics
 from posse.logs.answer import answer
@@ -16,6 +15,7 @@ from posse.logs.contenders import fit_two
 from posse.logs.diagnosis import Diagnosis, diagnose_parts
 from posse.logs.held_out import squared_errors, total
 from posse.numerics.checks import Array
+from proofs.jobs import in_processes
 
 TASKS, DIM, RANK, ARMS, PARTS = 40, 15, 3, 5, 10
 LEAST_ROWS, MOST_ROWS = 20, 400
@@ -131,16 +131,30 @@ def one(seed: int, **settings: Any) -> Outcome:
     return found.verdict, found.rank, gain.value, gain.low, gain.high, log.fresh_gain()
 
 
-def cell(one: Callable[..., Outcome], n_seeds: int, **settings: Any) -> dict[str, Any]:
-    """Return how often each verdict was given, and predicted gains beside those on fresh rows.
+def cells(
+    name: str, one: Callable[..., Outcome], settings: Mapping[str, Mapping[str, Any]], n_seeds: int
+) -> dict[str, Any]:
+    """Return how often each verdict was given in each cell, and predicted gains beside those on fresh rows.
 
     Parameters
     ----------
+    name : str
+        Of the proof, for words about how far it is.
     one : callable
         Diagnoses one log, by its seed and settings.
+    settings : mapping of str to mapping
+        Of the logs of each cell.
     n_seeds : int
     """
-    return told(Parallel(n_jobs=cpu_count())(delayed(one)(seed, **settings) for seed in range(n_seeds)))
+    calls = [(one, seed, given) for given in settings.values() for seed in range(n_seeds)]
+    outcomes = list(in_processes(name, _call, calls))
+    return {
+        cell: told(outcomes[place * n_seeds : (place + 1) * n_seeds]) for place, cell in enumerate(settings)
+    }
+
+
+def _call(one: Callable[..., Outcome], seed: int, settings: Mapping[str, Any]) -> Outcome:
+    return one(seed, **settings)
 
 
 def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -157,6 +171,7 @@ def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return found | {
         "gain, fresh rows": round(float(fresh.mean()), 3),
         "predicted to fresh": round(float(gain.mean() / fresh.mean()), 3),
+        "difference, mean": round(float((gain - fresh).mean()), 3),
         "difference, standard deviation": round(float((gain - fresh).std(ddof=1)), 3),
         "within a quarter": round(float(np.mean(np.abs(gain - fresh) <= 0.25 * np.abs(fresh))), 2),
         "interval holds the mean gain": round(
@@ -168,14 +183,14 @@ def told(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def prove(n_seeds: int = 100) -> dict[str, Any]:
     """Return verdicts and gains for related and unrelated tasks, by logging and by levels."""
-    return {
-        "seeds": n_seeds,
-        **{
-            f"{'low rank' if related else 'unrelated'}, {logging} logging, levels: {levels}": cell(
-                one, n_seeds, related=related, logging=logging, levels=levels
-            )
-            for related in (True, False)
-            for logging in LOGGING
-            for levels in LEVELS
-        },
+    settings = {
+        f"{'low rank' if related else 'unrelated'}, {logging} logging, levels: {levels}": {
+            "related": related,
+            "logging": logging,
+            "levels": levels,
+        }
+        for related in (True, False)
+        for logging in LOGGING
+        for levels in LEVELS
     }
+    return {"seeds": n_seeds, **cells("diagnose", one, settings, n_seeds)}

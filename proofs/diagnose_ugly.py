@@ -14,7 +14,7 @@ from posse.logs.held_out import squared_errors, total
 from posse.logs.parts import summarise_parts
 from posse.logs.scan import Roles
 from posse.logs.summarise import summarise
-from proofs.diagnose import Outcome, cell
+from proofs.diagnose import Outcome, cells
 
 SHOPS, ROWS, FRESH_ROWS = 40, 6_000, 20_000
 
@@ -53,15 +53,13 @@ def _fresh_gain(seed: int, theta: Any, encoder: Encoder, tasks: tuple[str, ...],
 
 def prove(n_seeds: int = 100) -> dict[str, Any]:
     """Return verdicts for related and unrelated shops, with offers as named arms and as a category."""
-    return {
-        "seeds": n_seeds,
-        "shops": SHOPS,
-        "rows": ROWS,
-        **{
-            f"{'related' if related else 'unrelated'}, {'--arm offer' if arm else 'no arm'}": cell(
-                one, n_seeds, related=related, arm=arm
-            )
-            for related in (True, False)
-            for arm in ("offer", None)
-        },
+    settings = {
+        f"{'related' if related else 'unrelated'}, {'--arm offer' if arm else 'no arm'}": {
+            "related": related,
+            "arm": arm,
+        }
+        for related in (True, False)
+        for arm in ("offer", None)
     }
+    found = cells("diagnose-ugly", one, settings, n_seeds)
+    return {"seeds": n_seeds, "shops": SHOPS, "rows": ROWS, **found}

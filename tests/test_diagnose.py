@@ -9,15 +9,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from proofs import diagnose_ugly
+from proofs import diagnose_ugly, diagnose_words
 from proofs.diagnose import simulated_log
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from posse import FactorPrior, GramStatistics, Ridge
+from posse import FactorPrior, GramStatistics, Ridge, viz
 from posse.cli import app
 from posse.estimators.noise import moderated_variances
 from posse.logs import Diagnosis, diagnose, diagnose_parts
+from posse.logs.answer import learn
 from posse.logs.contenders import CONTENDERS, fit_all, fit_two
 from posse.logs.directions import directions_of
 from posse.logs.held_out import HeldOut, Noise, estimate_noise, hold_out, splits, squared_errors, total
@@ -314,6 +315,29 @@ def test_verdicts_are_right_on_an_ugly_log_whose_arms_are_a_category(related: bo
     assert (verdict, rank) == (("share", 2) if related else ("do not share", 0))
 
 
+def test_the_page_says_what_the_proofs_stored() -> None:
+    plain, ugly = diagnose_words.stored("diagnose"), diagnose_words.stored("diagnose-ugly")
+    assert diagnose_words.words(plain, ugly) in diagnose_words.PAGE.read_text("utf-8")
+    cells = [found for found in (*plain.values(), *ugly.values()) if isinstance(found, dict)]
+    assert len(cells) == 16
+    held = [round(100 * cell[diagnose_words.MEAN]) for cell in plain.values() if isinstance(cell, dict)]
+    template = Path(viz.__file__).parent / "templates" / "diagnosis.html.j2"
+    said = " ".join(template.read_text("utf-8").split())
+    assert f"it held the mean gain of such logs in {min(held)} to {max(held)} of 100" in said
+
+
+@pytest.mark.parametrize("proof", ["diagnose", "diagnose-ugly"])
+def test_verdicts_are_right_in_95_of_100_logs(proof: str) -> None:
+    """By what is stored, for each kind of log."""
+    for cell, found in diagnose_words.stored(proof).items():
+        if isinstance(found, dict):
+            n_logs = sum(found["verdicts"].values())
+            assert n_logs == found.get("seeds", diagnose_words.stored(proof).get("seeds"))
+            shares = found["verdicts"].get("share", 0)
+            right = n_logs - shares if cell.startswith("unrelated") else shares
+            assert right >= 0.95 * n_logs, cell
+
+
 def test_a_diagnosis_does_not_depend_on_units_or_on_where_rewards_begin() -> None:
     plain, other = Rows(), Rows()
     other.y = 64.0 * (plain.y - 30.0)
@@ -438,8 +462,25 @@ def test_json_is_whole_and_has_what_was_promised() -> None:
     found = json.loads(Rows().diagnose().to_json())
     assert {"verdict", "reason", "gain", "gain_low", "gain_high", "rank", "tasks", "errors"} <= set(found)
     assert {"name", "rows", "gain", "weight"} <= set(found["tasks"][0])
+    assert set(found["gains"]["pooled"]) == {"value", "low", "high"}
     assert found["gain_low"] <= found["gain"] <= found["gain_high"]
     assert len(found["tasks"]) == 12
+
+
+def test_every_contender_has_a_gain_with_a_paired_interval() -> None:
+    rows = Rows()
+    parts, (_, noise) = rows.statistics(), learn(total(rows.statistics()), 0)
+    held = hold_out(splits(parts, forward=False), lambda train: fit_all(train, 0))
+    found = rows.diagnose()
+    assert set(found.gains) == set(CONTENDERS) - {"alone"}
+    for name, gain in found.gains.items():
+        assert gain == gain_over_tasks(held.excess("alone", noise), held.excess(name, noise))
+    shared = found.gains["shared"]
+    assert (shared.value, shared.low, shared.high) == (found.gain, found.gain_low, found.gain_high)
+    assert found.gains["pooled"].value == pytest.approx(
+        max(1 - (found.errors["pooled"] - 1) / (found.errors["alone"] - 1), -1)
+    )
+    assert not Rows(n_tasks=1, n_rows=60).diagnose().gains
 
 
 # Bad input
@@ -590,6 +631,8 @@ def test_the_command_says_what_the_library_does(log: str, tmp_path: Path) -> Non
     for name, error in found.errors.items():
         assert f"{CONTENDERS[name]} " in result.stdout
         assert f"{error:.3f}" in result.stdout
+    for gain in found.gains.values():
+        assert f" {gain.value:.0%} ({gain.low:.0%} to {gain.high:.0%})" in result.stdout
     assert "Direction 1, " in result.stdout
     assert result.stdout.rstrip().endswith(str(page))
     assert "600 rows read" in result.stderr

@@ -15,11 +15,16 @@ import pytest
 
 from posse import Encoder, GramStatistics
 from posse.core.columns import CategoryColumn, DateColumn, NumberColumn
-from posse.logs import LogSummary, Recipe, summarise
+from posse.logs import LogSummary, Recipe, diagnose, fit, summarise
 from posse.logs.accumulate import Accumulator
+from posse.logs.once import scan_once
 from posse.logs.parts import RandomParts, summarise_parts
+from posse.logs.prepare import Request
 from posse.logs.profile import Spread
 from posse.logs.scan import Roles
+from posse.logs.sources import Source
+from posse.logs.summarise import summary_of as summary_from
+from posse.logs.tables import LocalTable
 
 N_ROWS = 3000
 
@@ -277,7 +282,14 @@ def test_times_in_a_text_may_have_a_zone(tmp_path: Path) -> None:
     lines = [f"a,2026-03-0{1 + n % 7} 10:00:00{'+01:00' if n % 3 else ''},{n}" for n in range(60)]
     (tmp_path / "log.csv").write_text("\n".join(["shop,at,reward", *lines, ""]))
     found = summarise(tmp_path / "log.csv", task="shop", reward="reward")
-    assert findings(found)["at", "times with a zone"] == (40, None)
+    noted = findings(found)
+    assert noted["at", "times with a zone"] == (40, 2)
+    assert noted["at", "times without a zone"] == (20, 1)
+    given = summarise(tmp_path / "log.csv", task="shop", reward="reward", encoder=found.encoder)
+    assert findings(given) == noted
+    lines = [line.replace("+01:00", "") for line in lines]
+    (tmp_path / "log.csv").write_text("\n".join(["shop,at,reward", *lines, ""]))
+    assert not findings(summarise(tmp_path / "log.csv", task="shop", reward="reward"))
 
 
 def test_times_with_a_zone_are_those_of_utc() -> None:
@@ -285,7 +297,8 @@ def test_times_with_a_zone_are_those_of_utc() -> None:
     found = summary_of(LOG.assign(at=naive_times))
     utc = summary_of(LOG.assign(at=naive_times.dt.tz_convert("UTC").dt.tz_localize(None)))
     assert_equal(found, utc)
-    assert findings(found)["at", "times with a zone"] == (N_ROWS, None)
+    assert findings(found)["at", "times with a zone"] == (N_ROWS, 1)
+    assert ("at", "times without a zone") not in findings(found)
 
 
 def test_interactions_and_own_columns_by_recipe() -> None:
@@ -323,6 +336,8 @@ def test_tasks_of_one_row_and_equal_rewards_are_said() -> None:
     noted = findings(summarise(log, task="shop", reward="reward"))
     assert noted["shop", "tasks of one row, as a"][0] == 1
     assert noted["reward", "equal rewards, 2"][0] == 3
+    with pytest.warns(UserWarning, match="reward: 3 equal rewards, 2: nothing can be learned"):
+        fit(log, task="shop", reward="reward")
 
 
 def test_booleans_are_rewards_and_numbers_are_names() -> None:
@@ -367,11 +382,14 @@ def test_too_many_arms_are_refused() -> None:
 def test_files_that_are_broken_are_named(folder: Path, tmp_path: Path) -> None:
     content = (folder / "a" / "log.parquet").read_bytes()
     (tmp_path / "half.parquet").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match=r"half.parquet' cannot be read"):
+    with pytest.raises(ValueError, match=r"half.parquet' cannot be read: .* ends early, as one that was cut"):
         summary_of(tmp_path / "half.parquet")
     (tmp_path / "foreign.parquet").write_bytes(b"not a table")
-    with pytest.raises(ValueError, match=r"foreign.parquet' cannot be read"):
+    with pytest.raises(ValueError, match=r"foreign.parquet' cannot be read: .* is none by its first bytes"):
         summary_of(tmp_path / "foreign.parquet")
+    (tmp_path / "broken.parquet").write_bytes(content[: len(content) // 2] + content[-4:])
+    with pytest.raises(ValueError, match=r"broken.parquet' cannot be read"):
+        summary_of(tmp_path / "broken.parquet")
     (tmp_path / "log.txt").write_text("x")
     with pytest.raises(ValueError, match=r"must be Parquet .*, CSV .* or dsjson files"):
         summary_of(tmp_path / "log.txt")
@@ -402,6 +420,54 @@ def test_files_with_different_columns_are_named(tmp_path: Path) -> None:
     LOG.rename(columns={"price": "prize"}).to_parquet(tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"2.parquet', which lacks \['price'\] and adds \['prize'\]"):
         summary_of(tmp_path)
+
+
+NUMBERED, TEXTS = LOG["visits"].astype(float), LOG["visits"].astype(str)
+
+
+@pytest.mark.parametrize(("first", "second"), [(NUMBERED, TEXTS), (TEXTS, NUMBERED), (LOG["at"], NUMBERED)])
+def test_files_with_columns_of_different_kinds_are_named(
+    first: "pd.Series[Any]", second: "pd.Series[Any]", tmp_path: Path
+) -> None:
+    LOG.assign(visits=first).to_parquet(tmp_path / "1.parquet")
+    LOG.assign(visits=second).to_parquet(tmp_path / "2.parquet")
+    kinds = r"'visits', which is [A-Z_]+ in '.*2.parquet' and [A-Z_]+ in '.*1.parquet'; a query with a cast"
+    with pytest.raises(ValueError, match=kinds) as caught:
+        summary_of(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_query_joins_files_with_columns_of_different_kinds(tmp_path: Path) -> None:
+    LOG.iloc[:1000].to_parquet(tmp_path / "1.parquet")
+    LOG.iloc[1000:].assign(visits=TEXTS).to_parquet(tmp_path / "2.parquet")
+    asked = f"from read_parquet('{tmp_path}/*.parquet', union_by_name=true)"
+    joined = summary_of(f"select * replace (try_cast(visits as double) as visits) {asked}")
+    assert_equal(joined, summary_of(LOG), rel=1e-9)
+    LOG.assign(visits="many").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"the query cannot be read: .*cast") as caught:
+        summary_of(f"from read_parquet(['{tmp_path}/1.parquet', '{tmp_path}/2.parquet'])")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("integers_first", [True, False])
+def test_integers_beside_floats_are_numbers_without_a_word(integers_first: bool, tmp_path: Path) -> None:
+    halves = LOG.assign(visits=LOG["visits"] + 0.5), LOG
+    parts = [halves[integers_first].iloc[:1000], halves[not integers_first].iloc[1000:]]
+    for number, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    assert_equal(summary_of(tmp_path), summary_of(pd.concat(parts)), rel=1e-9)
+    assert findings(summary_of(tmp_path)).keys() == findings(summary_of(LOG)).keys()
+
+
+@pytest.mark.parametrize("empty", [None, math.nan])
+@pytest.mark.parametrize("column", ["colour", "price"])
+def test_a_file_in_which_a_column_is_empty_is_like_any_other(
+    column: str, empty: float | None, tmp_path: Path
+) -> None:
+    parts = [LOG.iloc[:1000].assign(**{column: empty}), LOG.iloc[1000:]]
+    for number, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    assert_equal(summary_of(tmp_path), summary_of(pd.concat(parts)), rel=1e-9)
 
 
 def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
@@ -454,6 +520,31 @@ def test_parts_are_dealt_alike_whatever_the_batches() -> None:
     assert not np.array_equal(RandomParts(4, seed=4)(tasks, times), whole)
 
 
+@pytest.mark.parametrize("clock", ["seconds", "rows", "floats", "texts", "texts of dates"])
+def test_clocks_may_be_numbers(clock: str) -> None:
+    seconds = LOG["at"].astype("datetime64[s]").astype("int64")
+    columns = {
+        "seconds": seconds,
+        "rows": seconds.rank(method="dense").astype(int),
+        "floats": seconds / 3600.0,
+        "texts": seconds.astype(str),
+        "texts of dates": LOG["at"].astype(str),
+    }
+    log, roles = LOG.assign(at=columns[clock]), Roles(task="shop", reward="reward", time="at")
+    _, parts = summarise_parts(log, roles, features=["price", "visits"], n_parts=5)
+    _, expected = summarise_parts(LOG, roles, features=["price", "visits"], n_parts=5)
+    for part, other in zip(parts, expected, strict=True):
+        assert part.gram == pytest.approx(other.gram, rel=1e-10)
+
+
+def test_a_clock_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must be a column of dates or numbers. Got 'loyal', which is"):
+        diagnose(LOG, task="shop", reward="reward", features=["price"], time="loyal")
+    log = LOG.assign(at=[None, "?", 7.5] * 1000)
+    with pytest.raises(ValueError, match="`time` must have 10 different times"):
+        diagnose(log, task="shop", reward="reward", features=["price"], time="at")
+
+
 def test_too_few_times_for_windows_are_refused() -> None:
     log = LOG.assign(at=pd.Timestamp("2024-01-01"))
     with pytest.raises(ValueError, match="`time` must have 10 different times"):
@@ -491,6 +582,94 @@ def test_a_large_offset_does_not_spoil_the_scale() -> None:
     found = summarise(log, task="shop", reward="reward")
     spread = np.diag(found.statistics.gram.sum(axis=0))[1] / 1000
     assert spread == pytest.approx(1.0, rel=1e-6)
+
+
+def plain_log(offset: float = 1e9, n_rows: int = 80_000, seed: int = 0) -> pd.DataFrame:
+    """Numbers alone, of unlike sizes, in an order that the first rows do not tell, and a constant."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "shop": rng.integers(7, size=n_rows),
+            "row": np.arange(n_rows),
+            "late": 1e3 + rng.normal(size=n_rows) * np.where(np.arange(n_rows) < 40_000, 1e-3, 3.0),
+            "large": offset + rng.normal(size=n_rows),
+            "small": 1e-9 * rng.gamma(0.3, size=n_rows),
+            "same": 0.1,
+            "reward": rng.normal(size=n_rows),
+        }
+    )
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that names every look at a log by what it asks first."""
+    looks: list[str] = []
+    batches = Source.batches
+
+    def watched(source: Source, select: str, size: int) -> Any:
+        looks.append(select.split()[1])
+        return batches(source, select, size)
+
+    monkeypatch.setattr(Source, "batches", watched)
+    return looks
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), Recipe(intercept=False), Recipe(numbers=("row",))])
+def test_one_look_at_plain_numbers_finds_what_two_do(recipe: Recipe) -> None:
+    """To 1e-10, if numbers are not so large that a mean of them is known less well."""
+    log = plain_log(offset=1e3)
+    log.loc[::1000, "reward"] = np.nan
+    request = Request(LocalTable(log), Roles(task="shop", reward="reward"), None, recipe, "impute")
+    once, prepared = scan_once(request), request.prepare()
+    assert once is not None
+    found, twice = summary_from(*once), summary_from(prepared, prepared.scan())
+    assert_equal(found, twice)
+    assert str(found.account) == str(twice.account)
+    assert "same" not in found.features
+    for column, expected in zip(found.encoder.columns, twice.encoder.columns, strict=True):
+        assert isinstance(column, NumberColumn)
+        assert isinstance(expected, NumberColumn)
+        assert column.mean == pytest.approx(expected.mean, rel=1e-12)
+        assert column.scale == pytest.approx(expected.scale, rel=1e-10)
+    assert (found.statistics.gram == np.swapaxes(found.statistics.gram, 1, 2)).all()
+    assert_equal(summarise(log, task="shop", reward="reward", encoder=recipe), found)
+
+
+def test_one_look_at_plain_numbers_finds_what_its_encoder_does() -> None:
+    log = plain_log()
+    found = summarise(log, task="shop", reward="reward")
+    assert_equal(found, summarise(log, task="shop", reward="reward", encoder=found.encoder))
+    columns = log[list(found.features[1:])]
+    assert [column.scale for column in found.encoder.columns if isinstance(column, NumberColumn)] == (
+        pytest.approx(columns.std(ddof=0).to_list(), rel=1e-9)
+    )
+
+
+def test_plain_numbers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And their first rows twice."""
+    looks = counted(monkeypatch)
+    summarise(plain_log(), task="shop", reward="reward")
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("change", ["late gap", "infinite", "far", "text", "weight"])
+def test_what_one_look_cannot_know_is_read_twice(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, weight = plain_log(), None
+    if change == "late gap":
+        log.loc[70_000:70_200, "large"] = np.nan
+    elif change == "infinite":
+        log.loc[79_000, "large"] = np.inf
+    elif change == "far":  # no row that counts among the first
+        log.loc[:70_000, "shop"] = None
+    elif change == "text":
+        log["late"] = log["late"].astype(str)
+    else:
+        log, weight = log.assign(weight=2.0), "weight"
+    roles = Roles(task="shop", reward="reward", weight=weight)
+    request = Request(LocalTable(log), roles, None, None, "impute")
+    assert scan_once(request) is None
+    prepared = request.prepare()
+    found = summarise(log, task="shop", reward="reward", weight=weight)
+    assert_equal(found, summary_from(prepared, prepared.scan()))
 
 
 def test_many_tasks_with_a_few_rows(tmp_path: Path) -> None:

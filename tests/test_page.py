@@ -16,6 +16,7 @@ from proofs.decision_logs import World, play
 from posse import GramStatistics, SharedGreedy
 from posse.logs import Diagnosis, diagnose_parts, evaluate
 from posse.logs.charts import charts_of
+from posse.logs.contenders import CONTENDERS
 from posse.logs.evaluation.charts import charts_of as charts_of_evaluation
 from posse.logs.evaluation.page import write_evaluation
 from posse.logs.evaluation.result import Evaluation
@@ -318,6 +319,10 @@ def test_a_diagnosis_shows_its_verdict_first_and_all_of_its_charts(page: Page, d
     assert DIAGNOSIS.verdict == "share"
     expect(page.locator("main .verdict").first).to_have_text(DIAGNOSIS.verdict)
     expect(page.get_by_text(DIAGNOSIS.reason)).to_be_visible()
+    for name, gain in DIAGNOSIS.gains.items():
+        row = page.get_by_role("row", name=CONTENDERS[name]).filter(has_text=f"{DIAGNOSIS.errors[name]:.3f}")
+        shown = f"{100 * gain.value:.0f} % [{100 * gain.low:.0f} %, {100 * gain.high:.0f} %]"
+        expect(row.get_by_role("cell").last).to_have_text(shown)
     drawn = charts_of(DIAGNOSIS)
     assert list(drawn) == ["tasks", "curve", "newcomers"]
     for name, chart in drawn.items():

@@ -33,7 +33,7 @@ from posse.logs.contenders import CONTENDERS
 from posse.logs.diagnose import PARTS
 from posse.logs.diagnosis import TaskGain
 from posse.logs.directions import LEAST_SHARE
-from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR
+from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR, Gain
 
 COLOURS = {SHARE: "green", DO_NOT: "red", UNCLEAR: "yellow"}
 # How many tasks, and loadings of a direction, are named.
@@ -65,8 +65,8 @@ def command(
     predicted by each task alone, with a level of its own, and with what the tasks share. The gain is the
     part of the error beyond noise that sharing saves.
 
-    The verdict is "share" if the 95 % interval of the gain lies above 0, "do not share" if tasks have no
-    direction in common or the interval ends below 10 %, and "unclear" otherwise.
+    The verdict is "share" if the interval of the gain, of about 95 %, lies above 0, "do not share" if tasks
+    have no direction in common or the interval ends below 10 %, and "unclear" otherwise.
 
     For example: posse diagnose sales.parquet --task shop --reward sold --html page.html
 
@@ -112,8 +112,9 @@ def show(found: Diagnosis) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("who predicts")
     table.add_column("held-out error / noise", justify="right")
+    table.add_column("gain over alone", justify="right")
     for name, error in found.errors.items():
-        table.add_row(CONTENDERS[name], f"{error:.3f}")
+        table.add_row(CONTENDERS[name], f"{error:.3f}", in_percent(found.gains.get(name)))
     console.print(table)
     for line in lines(found):
         console.print(escape(line))
@@ -144,6 +145,17 @@ def names(tasks: Sequence[TaskGain]) -> str:
     named = ", ".join(f"{task.name} ({task.rows:,.0f} rows)" for task in tasks[:MOST_TASKS])
     more = len(tasks) - MOST_TASKS
     return f"{named}, and {more} more" if more > 0 else named
+
+
+def in_percent(gain: Gain | None) -> str:
+    """Return a gain with its interval in words.
+
+    Examples
+    --------
+    >>> in_percent(Gain(value=0.5, low=-0.25, high=1.0)), in_percent(None)
+    ('50% (-25% to 100%)', '')
+    """
+    return "" if gain is None else f"{gain.value:.0%} ({gain.low:.0%} to {gain.high:.0%})"
 
 
 def in_rows(number: float | None) -> str:

@@ -99,7 +99,7 @@ class _Lines:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Turn warnings of a fit that stopped early into one line."""
+    """Turn each warning of a fit into one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         yield

@@ -50,8 +50,8 @@ def diagnose(
         The columns that say how much a row counts, which arm was played, if arms have parameters of their
         own, and by which probability.
     time : str, optional
-        The column with the time of each row. Parts are then windows in time, and each is predicted from
-        those before it: if tasks drift, random rows would hide it.
+        The column with the time of each row, dates or numbers. Parts are then windows in time, and each is
+        predicted from those before it: if tasks drift, random rows would hide it.
     encoder : Encoder or Recipe, optional
         How rows become features, or what an encoder that is learned from the log is to look like.
     missing : "impute", "drop" or "refuse"

@@ -25,7 +25,7 @@ from posse.logs.learning_curve import (
     rows_needed,
 )
 from posse.logs.levels import without_levels
-from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR, Gain
+from posse.logs.verdict import DO_NOT, SHARE, UNCLEAR, Gain, gain_over_tasks
 from posse.numerics.checks import Array, check_integer
 
 # The probability of standing alone from which on a task is said to.
@@ -85,7 +85,7 @@ class Diagnosis:
     gain : float
         By which part the excess error of each task alone falls, if tasks share.
     gain_low, gain_high : float
-        Ends of its 95 % interval over tasks; -1 and 1 stand for anything beyond.
+        Ends of its interval over tasks, of about 95 %; -1 and 1 stand for anything beyond.
     rank : int
         How many directions tasks share: as many as the learned prior finds in all rows, and 0 if they do not
         predict held-out rows better than a prior without any, by more than a standard error over tasks.
@@ -97,6 +97,8 @@ class Diagnosis:
         Whether tests were forward in time: a window from all before it.
     errors : mapping of str to float
         The mean held-out error of every contender; empty where nothing could be held out.
+    gains : mapping of str to Gain
+        What `gain` is for the learned prior, with its interval, for every contender but each task alone.
     tasks : tuple of TaskGain
         In the order of the log.
     directions : tuple of Direction
@@ -121,6 +123,7 @@ class Diagnosis:
     features: tuple[str, ...]
     forward: bool
     errors: Mapping[str, float] = field(default_factory=dict)
+    gains: Mapping[str, Gain] = field(default_factory=dict)
     tasks: tuple[TaskGain, ...]
     directions: tuple[Direction, ...] = ()
     curve: tuple[CurvePoint, ...] = ()
@@ -203,7 +206,8 @@ def diagnose_parts(
         return Diagnosis(verdict=DO_NOT, reason=silent, tasks=listed, **about)
     found = answer(parts, intercept, forward=forward, fit=fit_all)
     gain, rank, prior, noise, held = found.gain, found.rank, found.prior, found.noise, found.held
-    errors = {name: 1.0 + float(held.excess(name, noise).mean()) for name in held.errors}
+    excess = {name: held.excess(name, noise) for name in held.errors}
+    errors = {name: 1.0 + float(values.mean()) for name, values in excess.items()}
     others = [name for place, name in enumerate(features) if place != intercept]
     new = newcomers(parts, intercept, noise)
     return Diagnosis(
@@ -214,6 +218,11 @@ def diagnose_parts(
         gain_high=gain.high,
         rank=rank,
         errors=errors,
+        gains={
+            name: gain_over_tasks(excess["alone"], values)
+            for name, values in excess.items()
+            if name != "alone"
+        },
         tasks=_tasks(tasks, everything, held, noise, 1.0 - prior.alone if rank else nobody),
         directions=directions_of(prior, inside, others) if rank else (),
         curve=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from posse.core.model import Model
 from posse.core.protocols import Estimator
 from posse.estimators import FactorPrior
 from posse.logs.recipe import Recipe
-from posse.logs.summarise import LogSummary, summarise
+from posse.logs.summarise import NOTHING, LogSummary, summarise
 
 
 def fit(
@@ -93,7 +94,7 @@ def fit(
 
 
 def model_of(summary: LogSummary, estimator: Estimator | None = None) -> Model:
-    """Learn the parameters of every task of a log that has been summed up.
+    """Learn the parameters of every task of a log that has been summed up; warn if its rewards are all equal.
 
     Parameters
     ----------
@@ -102,6 +103,9 @@ def model_of(summary: LogSummary, estimator: Estimator | None = None) -> Model:
     estimator : Estimator, optional
         What the parameters are learned by, with a covariance; `FactorPrior(mean="level")` by default.
     """
+    for finding in summary.account.findings:
+        if finding.done == NOTHING:
+            warnings.warn(str(finding), stacklevel=2)
     return Model(
         estimate=_with_covariance(estimator).fit(summary.statistics),
         statistics=summary.statistics,

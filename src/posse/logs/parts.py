@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from posse.core.columns import LARGEST
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
-from posse.logs.reading import reading
+from posse.logs.prepare import Request
+from posse.logs.reading import time_reading
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Parts, Roles
 from posse.logs.sources import Source
-from posse.logs.summarise import LogSummary, prepare, summary_of
+from posse.logs.summarise import LogSummary, summary_of
 from posse.logs.tables import LocalTable
 from posse.numerics.checks import Array, IntArray, check_integer
 
@@ -54,7 +56,7 @@ def summarise_parts(
     """
     check_integer("`n_parts`", n_parts, 2)
     table = LocalTable(source)
-    prepared = prepare(table, roles, features, encoder, missing)
+    prepared = Request(table, roles, features, encoder, missing).prepare()
     time = roles.time
     parts: Parts = RandomParts(n_parts, seed) if time is None else _windows(table.source, time, n_parts)
     scanned = prepared.scan(parts, n_parts, on_rows)
@@ -73,9 +75,10 @@ def summarise_parts(
 
 def _windows(source: Source, time: str, n_parts: int) -> Windows:
     """Return windows of about equally many rows, from the times of all rows that have one."""
-    value = reading(time, source.columns[time], "date").value
+    value = time_reading(time, source.columns[time]).value
     shares = ", ".join(str(share / n_parts) for share in range(1, n_parts))
-    asked = f"select quantile_cont({value}, [{shares}]), count(distinct {value}) from log"
+    asked = f"select quantile_cont({value}, [{shares}]), count(distinct {value}) from log "
+    asked += f"where abs({value}) <= {LARGEST}"
     ((ends, n_times),) = source.rows(source.ask(asked))
     if n_times < n_parts:
         raise ValueError(
@@ -131,7 +134,7 @@ class Windows:
     Parameters
     ----------
     ends : (P - 1,)
-        In seconds since 1970-01-01; the last window has no end.
+        In the units of the times, seconds since 1970-01-01 for dates; the last window has no end.
     """
 
     def __init__(self, ends: Array) -> None:

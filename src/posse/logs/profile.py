@@ -47,19 +47,17 @@ class Spread:
 @register
 @dataclass(frozen=True)
 class Period:
-    """How many dates there are, the first and last in seconds, if any has a time of day, how many a zone."""
+    """How many dates there are, the first and last in seconds, if any has a time of day."""
 
     count: int = 0
     first: float = float("inf")
     last: float = float("-inf")
     timed: bool = False
-    zoned: int = 0
 
     def joined(self, other: Period) -> Period:
         """Return the period of the dates of two parts."""
         ends = min(self.first, other.first), max(self.last, other.last)
-        timed, zoned = self.timed or other.timed, self.zoned + other.zoned
-        return Period(self.count + other.count, *ends, timed, zoned)
+        return Period(self.count + other.count, *ends, self.timed or other.timed)
 
 
 @register
@@ -208,7 +206,6 @@ def _measured(
     """Return the number of rows, and what numbers and dates columns hold, by name."""
     asked = [f"{item.value} as c{place}" for place, item in enumerate(readings)]
     asked += [f"{item.wrong} as w{place}" for place, item in enumerate(readings) if item.wrong]
-    asked += [f"{item.zoned} as z{place}" for place, item in enumerate(readings) if item.zoned]
     rows, found = 0, {item.name: ColumnProfile() for item in readings}
     for batch in source.batches(f"select {', '.join(asked) or '1 as one'} from log where {where}", BATCH):
         rows += batch.num_rows
@@ -217,24 +214,19 @@ def _measured(
             values = columns[f"c{place}"].to_numpy(zero_copy_only=False)
             seen = batch.num_rows - columns[f"c{place}"].null_count
             seen += columns[f"w{place}"].true_count if item.wrong else 0
-            zoned = columns[f"z{place}"].true_count if item.zoned else 0
-            found[item.name] = found[item.name].joined(_part(item.kind, values, seen, zoned))
+            found[item.name] = found[item.name].joined(_part(item.kind, values, seen))
     return rows, found
 
 
-def _part(kind: str, values: Array, seen: int, zoned: int) -> ColumnProfile:
-    """Return the profile of values of a batch (m,), NaN where there is none.
-
-    `seen` counts texts that are no such values, too, and `zoned` times in a zone.
-    """
+def _part(kind: str, values: Array, seen: int) -> ColumnProfile:
+    """Return the profile of values (m,), NaN where there is none; `seen` counts texts that are none, too."""
     if kind == "number":
         return ColumnProfile(texts=seen, numbers=Spread(*spread_of(values)))
     known = values[~np.isnan(values)]
     if not len(known):
         return ColumnProfile()
     timed = bool((known % DAY != 0).any())
-    period = Period(len(known), float(known.min()), float(known.max()), timed, zoned)
-    return ColumnProfile(dates=period)
+    return ColumnProfile(dates=Period(len(known), float(known.min()), float(known.max()), timed))
 
 
 def _ways(name: str, type_name: str, is_category: bool) -> list[Reading]:

@@ -103,6 +103,23 @@ def reading(name: str, type_name: str, kind: str) -> Reading:
     return Reading(name, kind, value, f"({text} is not null and {value} is null)")
 
 
+def time_reading(name: str, type_name: str) -> Reading:
+    """Return how to read a column that says when: dates, or numbers, as seconds or numbers of rows.
+
+    A text is a number where it is no date.
+    """
+    if kind_of(type_name) == "number":
+        return reading(name, type_name, "number")
+    if kind_of(type_name) != "date" and not is_text(type_name):
+        raise ValueError(f"`time` must be a column of dates or numbers. Got {name!r}, which is {type_name}.")
+    date = reading(name, type_name, "date")
+    if not is_text(type_name):
+        return date
+    number = reading(name, type_name, "number")
+    value, wrong = f"coalesce({date.value}, {number.value})", f"({date.wrong} and {number.wrong})"
+    return Reading(name, "date", value, wrong, date.zoned)
+
+
 def _filled(column: str, gaps: tuple[str, ...]) -> str:
     # a list of five or more, or list_contains, would be a hash join to DuckDB, after which rows of several
     # threads come in no order

@@ -130,8 +130,6 @@ class _Cook:
             return
         if typed and is_text(type_name) and kind != "category":
             self._note(name, f"texts that are {kind}s", found.texts, f"read as {kind}s")
-        if kind == "date" and found.dates.zoned:
-            self._note(name, "times with a zone", found.dates.zoned, "hours and days are those of UTC")
         known = {"number": found.numbers.count, "date": found.dates.count}.get(kind, found.named)
         missing = self.n_rows - known >= max(LEAST_ROWS, LEAST_SHARE * self.n_rows)
         if known == 0:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from posse.core.columns import LARGEST, CategoryColumn, NumberColumn
 from posse.core.encoder import Encoder
 from posse.logs.accumulate import Accumulator
-from posse.logs.reading import Reading, reading
+from posse.logs.reading import Reading, reading, time_reading
 from posse.logs.scanned import Ledger, Scanned
 from posse.logs.sources import BATCH, Source
 from posse.numerics.checks import Array, BoolArray, IntArray
 
 MISSING = ("impute", "drop", "refuse")
+ZONED, UNZONED = "times with a zone", "times without a zone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +96,9 @@ class Scan:
             reading(column.name, types[column.name], kinds.get(type(column), "date"))
             for column in encoder.columns
         ]
-        self.plain = {
-            "reward": reward_reading(roles.reward, types[roles.reward]),
-            **{
-                role: reading(name, types[name], kind)
-                for role, name, kind in (
-                    ("weight", roles.weight, "number"),
-                    ("propensity", roles.propensity, "number"),
-                    ("time", roles.time, "date"),
-                )
-                if name is not None
-            },
-        }
+        ways = dict.fromkeys(("reward", "weight", "propensity"), reward_reading) | {"time": time_reading}
+        given = {role: (getattr(roles, role), way) for role, way in ways.items()}
+        self.plain = {role: way(name, types[name]) for role, (name, way) in given.items() if name is not None}
         self.named = {
             role: reading(name, types[name], "category").value
             for role, name in (("task", roles.task), ("arm", roles.arm if encoder.arms else None))
@@ -120,6 +112,8 @@ class Scan:
             asked.append(f"{item.value} as {name}")
             if item.wrong is not None:
                 asked.append(f"{item.wrong} as {name}_wrong")
+            if item.zoned is not None:
+                asked.append(f"{item.zoned} as {name}_zoned")
         return f"select {', '.join(asked)} from log"
 
     def _read(self) -> dict[str, Reading]:
@@ -210,8 +204,16 @@ class Scan:
                 np.isfinite(values) & (np.abs(values) > LARGEST),
             )
 
+    def _note_zones(self, item: Reading, name: str, columns: Mapping[str, Any], there: BoolArray) -> None:
+        """Count the times of a column in a zone, and those in none."""
+        if item.zoned is not None:
+            zoned = _flags(columns[f"{name}_zoned"])
+            self._note(item.name, ZONED, "hours and days are those of UTC", there & zoned)
+            self._note(item.name, UNZONED, "taken as UTC", there & ~zoned)
+
     def _time(self, columns: Mapping[str, Any], keep: BoolArray) -> Array:
         time, fine = self._number("time", columns)
+        self._note_zones(self.plain["time"], "time", columns, fine)
         keep &= fine
         return time
 
@@ -246,6 +248,7 @@ class Scan:
             else:
                 raw = found[item.name] = columns[name].to_numpy(zero_copy_only=False)
                 gaps = ~(np.abs(raw) <= LARGEST)
+                self._note_zones(item, name, columns, ~gaps)
                 if gaps.any():
                     filled = "filled with the mean"
                     self._note_gaps(item, name, columns, raw, self._done(filled, column))

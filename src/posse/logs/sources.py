@@ -12,6 +12,7 @@ from typing import Any
 from posse.core.archive import in_a_line
 from posse.core.extras import extra
 from posse.logs.dsjson import read_dsjson
+from posse.logs.reading import is_text, kind_of, quoted
 from posse.numerics.checks import check_choice
 
 with extra("logs"):
@@ -29,6 +30,8 @@ ENDINGS = {
     ".dsjson": "dsjson",
     ".dsjson.gz": "dsjson",
 }
+# How Parquet files begin and end, the second kind if encrypted.
+PARQUET = b"PAR1", b"PARE"
 QUERIES = ("select ", "from ", "with ")
 
 
@@ -78,7 +81,7 @@ class Source:
         """Yield the answer to SQL about the table, `log`, as Arrow batches of at most so many rows."""
         try:
             yield from self.ask(select).to_arrow_reader(size)
-        except (duckdb.Error, pa.ArrowException) as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # DuckDB's own, through Arrow's stream
             raise self.unreadable(error) from error
 
     def in_order(self) -> Source:
@@ -244,6 +247,8 @@ def _files(files: list[str], name: str) -> Source:
     empty = [file for file in files if os.path.getsize(file) == 0]
     if empty:
         raise ValueError(f"files of a log must hold a table. Got {empty[0]!r}, which is empty.")
+    if typed:
+        _check_whole(files)
     connection = _connect()
     try:
         _check_columns(connection, files, typed)
@@ -262,21 +267,68 @@ def _is_unended(file: str) -> bool:
         return stream.read() not in (b"\n", b"\r")
 
 
+def _check_whole(files: list[str]) -> None:
+    """Say if a Parquet file does not end as one: what it holds is written last."""
+    for file in files:
+        with open(file, "rb") as stream:
+            head = stream.read(4)
+            stream.seek(-min(4, os.path.getsize(file)), os.SEEK_END)
+            if stream.read() in PARQUET:
+                continue
+        why = "ends early, as one that was cut off" if head in PARQUET else "is none by its first bytes"
+        raise ValueError(f"{file!r} cannot be read: a Parquet file that {why}.")
+
+
 def _reader(connection: Any, files: list[str], typed: bool) -> Any:
-    if typed:
-        return connection.read_parquet(files)
+    if typed:  # by name, so that types are those that hold the values of all files, not of the first
+        return connection.read_parquet(files, union_by_name=True)
     return connection.read_csv(files, all_varchar=True, store_rejects=True, header=True)
 
 
 def _check_columns(connection: Any, files: list[str], typed: bool) -> None:
-    """Say if two files have different columns: which file, and which columns."""
-    first: list[str] = []
+    """Say if two files have different columns, or one of different kinds: which file, and which columns."""
+    first: dict[str, tuple[str, str]] = {}
     for file in files:
-        columns = _reader(connection, [file], typed).columns
+        relation = _reader(connection, [file], typed)
+        columns = {
+            name: (str(kind), file) for name, kind in zip(relation.columns, relation.types, strict=True)
+        }
         if first and set(columns) != set(first):
             missing, added = sorted(set(first) - set(columns)), sorted(set(columns) - set(first))
             raise ValueError(
                 f"files of one log must have the same columns. Got {file!r}, which lacks {missing} and adds "
                 f"{added} beside {files[0]!r}; a query with union_by_name can join them."
             )
-        first = first or columns
+        first = {name: _one_kind(connection, name, first.get(name), found) for name, found in columns.items()}
+
+
+def _one_kind(
+    connection: Any, name: str, first: tuple[str, str] | None, found: tuple[str, str]
+) -> tuple[str, str]:
+    """Return the type of a column in two files, and whose it is, or say that it is of two kinds.
+
+    Numbers of different widths are of one kind, and a column that holds nothing is of any.
+    """
+    if first is None or _family(first[0]) == _family(found[0]) or _holds_nothing(connection, name, *found):
+        return first or found
+    if _holds_nothing(connection, name, *first):
+        return found
+    raise ValueError(
+        f"files of one log must have columns of the same kinds. Got {name!r}, which is {found[0]} in "
+        f"{found[1]!r} and {first[0]} in {first[1]!r}; a query with a cast can join them."
+    )
+
+
+def _family(type_name: str) -> str:
+    """Return what types have in common that can stand in one column."""
+    if is_text(type_name) or type_name == "BOOLEAN" or "WITH TIME ZONE" in type_name:
+        return "text" if is_text(type_name) else type_name
+    return kind_of(type_name) or "other"
+
+
+def _holds_nothing(connection: Any, name: str, type_name: str, file: str) -> bool:
+    """Return whether a column has no value: texts that are all missing may be of no type, or NaN."""
+    if type_name not in ("DOUBLE", "FLOAT"):
+        return type_name == '"NULL"'
+    relation = _reader(connection, [file], True)
+    return not relation.filter(f"not isnan({quoted(name)})").limit(1).fetchall()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,16 @@ import numpy as np
 from posse.core.account import Account, Finding
 from posse.core.encoder import Encoder
 from posse.core.statistics import GramStatistics
-from posse.logs.profile import Rows, learn_profile
-from posse.logs.recipe import Recipe, make_encoder
-from posse.logs.scan import MISSING, Parts, Roles, Scan
-from posse.logs.scanned import Scanned, joined
-from posse.logs.sources import Source
-from posse.logs.tables import Table, open_table
-from posse.numerics.checks import check_choice
+from posse.logs.once import scan_once
+from posse.logs.prepare import Prepared, Request
+from posse.logs.recipe import Recipe
+from posse.logs.scan import UNZONED, ZONED, Roles
+from posse.logs.scanned import Scanned
+from posse.logs.tables import LocalTable, open_table
 
 # Rewards whose variance is below this share of their mean square are equal but for rounding.
 CONSTANT_SHARE = 1e-12
+NOTHING = "nothing can be learned"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,8 +71,9 @@ def summarise(
 ) -> LogSummary:
     """Sum up a log of many tasks: a row for each decision, with its task, its features and its reward.
 
-    Memory does not grow with the number of rows. Where the encoder has to be learned, the log is read twice,
-    a third time for levels of categories; where it is given, once.
+    Memory does not grow with the number of rows. Where the encoder is given, the log is read once. Where it
+    has to be learned, too, if all features are numbers, none is missing, and engine is "local"; else twice,
+    and a third time for levels of categories.
 
     Parameters
     ----------
@@ -127,95 +127,12 @@ def summarise(
     table = open_table(source, engine)
     if on_rows is not None and engine != "local":
         raise ValueError(f"`on_rows` must be None where others read the log. Got it with engine {engine!r}.")
-    prepared = prepare(table, roles, features, encoder, missing)
-    return summary_of(prepared, prepared.scan(on_rows=on_rows))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prepared:
-    """A table, what its columns are, and the encoder for it: all that is needed to look at its rows."""
-
-    table: Table
-    roles: Roles
-    encoder: Encoder
-    findings: list[Finding]
-    missing: str
-
-    def scan(
-        self,
-        parts: Parts | None = None,
-        n_parts: int = 1,
-        on_rows: Callable[[int], None] | None = None,
-    ) -> Scanned:
-        """Look at all rows, in parts if a function says which part each row is in."""
-        types = dict(self.table.columns)
-        look = partial(_scan, types, self.roles, self.encoder, self.missing, parts, n_parts, on_rows)
-        used = (*self.roles.columns, *(column.name for column in self.encoder.columns))
-        return self.table.gather(look, joined, tuple(dict.fromkeys(used)))
-
-
-def _scan(
-    types: Mapping[str, str],
-    roles: Roles,
-    encoder: Encoder,
-    missing: str,
-    parts: Parts | None,
-    n_parts: int,
-    on_rows: Callable[[int], None] | None,
-    pieces: Iterable[Source],
-) -> Scanned:
-    return Scan(types, roles, encoder, missing=missing, parts=parts, n_parts=n_parts).run(pieces, on_rows)
-
-
-def prepare(
-    table: Table,
-    roles: Roles,
-    features: Sequence[str] | None,
-    encoder: Encoder | Recipe | None,
-    missing: str,
-) -> Prepared:
-    """Check that a table has the columns that are asked for, and learn its encoder if none is given."""
-    check_choice("`missing`", missing, MISSING)
-    types = table.columns
-    _check_roles(roles, types)
-    if isinstance(encoder, Encoder):
-        for column in encoder.columns:
-            check_choice("a column of `encoder`", column.name, types)
-        return Prepared(table=table, roles=roles, encoder=encoder, findings=[], missing=missing)
-    used = _used(features, roles, types)
-    recipe = Recipe() if encoder is None else encoder
-    recipe.check_columns(used)
-    asked = [*used, *((roles.arm,) if roles.arm is not None else ())]
-    categories = (*recipe.categories, roles.arm or "")
-    rows = Rows(where=roles.where(types), columns=(roles.task, roles.reward))
-    profile = learn_profile(table, asked, categories, rows)
-    if profile.rows == 0:
-        raise ValueError(
-            f"a log must have rows with a task and a reward. Got {table.name}, where no row has a value in "
-            f"{roles.task!r} and a number in {roles.reward!r}."
-        )
-    learned, findings = make_encoder(recipe, profile, types, table.typed, roles.arm)
-    return Prepared(table=table, roles=roles, encoder=learned, findings=findings, missing=missing)
-
-
-def _check_roles(roles: Roles, types: Mapping[str, str]) -> None:
-    """Say if a column with a part of its own is not there, or has two parts."""
-    for name, column in vars(roles).items():
-        if column is not None:
-            check_choice(f"`{name}`", column, types)
-    if len(set(roles.columns)) < len(roles.columns):
-        raise ValueError(f"columns with a part of their own must differ. Got {', '.join(roles.columns)}.")
-
-
-def _used(features: Sequence[str] | None, roles: Roles, types: Mapping[str, str]) -> list[str]:
-    """Return the columns that are to be features: by default all that have no other part."""
-    if features is None:
-        return [name for name in types if name not in roles.columns]
-    for name in features:
-        check_choice("a column of `features`", name, types)
-        if name in (roles.task, roles.reward):
-            raise ValueError(f"`features` must not hold the task or the reward. Got {name!r}.")
-    return list(features)
+    request = Request(table, roles, features, encoder, missing)
+    found = scan_once(request, on_rows) if isinstance(table, LocalTable) else None
+    if found is None:
+        prepared = request.prepare()
+        found = prepared, prepared.scan(on_rows=on_rows)
+    return summary_of(*found)
 
 
 def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
@@ -225,7 +142,7 @@ def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
         source=prepared.table.name,
         rows=scanned.rows,
         used=scanned.used,
-        findings=(*prepared.findings, *scanned.findings),
+        findings=(*prepared.findings, *_without_plain_times(scanned.findings)),
     )
     if prepared.missing == "refuse" and scanned.used < scanned.rows:
         listed = "; ".join(item.found for item in scanned.findings)
@@ -247,6 +164,12 @@ def summary_of(prepared: Prepared, scanned: Scanned) -> LogSummary:
     )
 
 
+def _without_plain_times(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings without times that have no zone, where no time of their column has one."""
+    zoned = {item.column for item in findings if item.what == ZONED}
+    return [item for item in findings if item.what != UNZONED or item.column in zoned]
+
+
 def _about_tasks(statistics: GramStatistics, names: Any, encoder: Encoder, roles: Roles) -> list[Finding]:
     """Return what a reader should know of the tasks and rewards as a whole."""
     found = []
@@ -261,5 +184,5 @@ def _about_tasks(statistics: GramStatistics, names: Any, encoder: Encoder, roles
         if total - mean * mean * statistics.count.sum() <= CONSTANT_SHARE * total:
             count = int(statistics.count.sum())
             what = f"equal rewards, {mean:g}"
-            found.append(Finding(column=roles.reward, what=what, count=count, done="nothing can be learned"))
+            found.append(Finding(column=roles.reward, what=what, count=count, done=NOTHING))
     return found

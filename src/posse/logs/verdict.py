@@ -24,7 +24,7 @@ class Gain:
     value : float
         1 if sharing left no excess error, 0 if it changed nothing, below 0 if it made errors larger.
     low, high : float
-        Ends of a 95 % interval. Values and ends below -1 are given as -1, and beyond 1 as 1.
+        Ends of an interval of about 95 %. Values and ends below -1 are given as -1, and beyond 1 as 1.
     """
 
     value: float

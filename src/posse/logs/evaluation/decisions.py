@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posse.core.columns import CategoryColumn, NumberColumn
 from posse.core.encoder import Encoder
-from posse.logs.reading import Reading, kind_of, quoted, reading
+from posse.logs.reading import quoted, reading
 from posse.numerics.checks import Array, BoolArray, IntArray, check_choice
 from posse.numerics.compiled import compiled
 
@@ -203,11 +203,6 @@ class FeatureReader:
 def codes_of(coded: Any) -> IntArray:
     """Return the places (m,) of values in the dictionary of an Arrow array; -1 where there is none."""
     return np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
-
-
-def time_reading(name: str, type_name: str) -> Reading:
-    """Return how a column of times is read: as a date, or as a number where it is one."""
-    return reading(name, type_name, "number" if kind_of(type_name) == "number" else "date")
 
 
 def flag_expression(name: str) -> str:

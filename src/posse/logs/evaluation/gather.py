@@ -16,17 +16,17 @@ from posse.logs.evaluation.decisions import (
     DecisionColumns,
     Decisions,
     flag_expression,
-    time_reading,
 )
 from posse.logs.evaluation.faults import MOST_EXAMPLES, Faults
 from posse.logs.evaluation.groups import Groups
 from posse.logs.evaluation.reader import DecisionReader
 from posse.logs.parts import RandomParts, Windows
-from posse.logs.reading import quoted
+from posse.logs.prepare import Request
+from posse.logs.reading import quoted, time_reading
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Roles
 from posse.logs.sources import Source
-from posse.logs.summarise import CONSTANT_SHARE, prepare
+from posse.logs.summarise import CONSTANT_SHARE
 from posse.logs.tables import LocalTable
 from posse.numerics.checks import Array, BoolArray, IntArray
 
@@ -114,7 +114,7 @@ def encoder_of(
     taken = {*columns.named, *others}
     used = [name for name in source.columns if name not in taken] if features is None else features
     roles = Roles(task=columns.task, reward=columns.reward, arm=columns.arm)
-    return prepare(LocalTable(source), roles, used, encoder, "impute").encoder
+    return Request(LocalTable(source), roles, used, encoder, "impute").prepare().encoder
 
 
 def gather(

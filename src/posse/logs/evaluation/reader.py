@@ -17,10 +17,9 @@ from posse.logs.evaluation.decisions import (
     FeatureReader,
     codes_of,
     flag_expression,
-    time_reading,
 )
 from posse.logs.evaluation.faults import Faults
-from posse.logs.reading import quoted, reading
+from posse.logs.reading import quoted, reading, time_reading
 from posse.logs.scan import reward_reading
 from posse.logs.sources import BATCH, Source
 from posse.numerics.checks import Array, BoolArray, IntArray

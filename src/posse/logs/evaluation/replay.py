@@ -11,12 +11,13 @@ import numpy as np
 from posse.core.encoder import Encoder
 from posse.core.learner import Learner
 from posse.core.protocols import DecidesRows
-from posse.logs.evaluation.decisions import DecisionColumns, Decisions, time_reading
+from posse.logs.evaluation.decisions import DecisionColumns, Decisions
 from posse.logs.evaluation.evaluate import read_log
 from posse.logs.evaluation.gather import Logged
 from posse.logs.evaluation.groups import Groups
 from posse.logs.evaluation.intervals import asymptotic
 from posse.logs.evaluation.targets import name_targets
+from posse.logs.reading import time_reading
 from posse.logs.recipe import Recipe
 from posse.logs.sources import Source, open_source
 from posse.numerics.checks import Array, IntArray, check_integer, check_number
