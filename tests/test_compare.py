@@ -220,7 +220,7 @@ def test_compare_names_what_is_wrong_and_teaches(tmp_path: Path) -> None:
     taught = run("--help").stdout
     assert "For example: posse compare few-tasks unrelated" in taught
     assert "same command goes on" in taught
-    assert "6 seeds per scenario, or 2" in taught
+    assert "6 seeds per scenario, or 1" in taught
 
 
 def by_task(regrets: dict[str, list[list[float]]]) -> pl.DataFrame:

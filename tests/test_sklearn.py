@@ -295,7 +295,7 @@ def test_tasks_are_routed_through_a_pipeline_and_a_search(tasks: Tasks, routing:
     search.fit(tasks.x, tasks.y, task=tasks.task, groups=tasks.task)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_estimator_[-1].tasks_.shape == (25,)
-    assert search.score(tasks.x, tasks.y, task=tasks.task) > 0.9
+    assert search.score(tasks.x, tasks.y, task=tasks.task) > 0.85
     assert search.best_estimator_.predict(tasks.x, task=tasks.task).shape == tasks.y.shape
 
 

@@ -421,7 +421,7 @@ def test_a_newcomer_that_does_not_fit_is_noticed_and_the_prior_learned_anew(turn
 def test_what_a_newcomer_that_does_not_fit_loses_is_bounded(turned: list[Carried]) -> None:
     """200 newcomers along another line lose rounds until they are found out, and none after that.
 
-    Beside them Thompson sampling from N(0, I): at 2000 rounds they have less than an eighth more regret, all
+    Beside them Thompson sampling from N(0, I): at 2000 rounds they have less than a sixth more regret, all
     of it lost in the first 300; newcomers along the line that is known have less than a third.
     """
     policy = SharedThompson().next_policy(turned[39], 40, np.random.default_rng(0))
@@ -438,7 +438,7 @@ def test_what_a_newcomer_that_does_not_fit_loses_is_bounded(turned: list[Carried
         result = play_ball(newcomers, played, np.array([300, 2000]), *rngs)
         assert result is not None
         found[name] = result[0].mean(axis=1)
-    assert found["misfit"][1] < 1.125 * found["alone"][1]
+    assert found["misfit"][1] < found["alone"][1] * 7 / 6
     lost = found["misfit"] - found["alone"]
     assert 20 < lost[0] < 50
     assert lost[1] < lost[0] + 5

@@ -102,6 +102,8 @@ class Offers:
         """
         if not all(type(arms) is dict and arms for arms in many):
             return None
+        if self._check is not None:
+            self._check(True)
         rows = list(chain.from_iterable(arms.values() for arms in many))
         features = self._features(rows, known)
         if features is None or not np.abs(features).max() <= LARGEST:
