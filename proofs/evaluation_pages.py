@@ -11,6 +11,12 @@ RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "howto" / "evaluate.md"
 HEAD = "| logger, decisions of a task | `ips` | `dr` | `ips` by task | `dr` by task | `sequence`, `dr` |"
 RULE = "|---|---:|---:|---:|---:|---:|"
+SHARING_HEAD = (
+    "| tasks, effects of variance | `dr` / `snips` | told the true rewards / `snips` | `dr` / `dr-alone` |"
+    " worst-off fifth of tasks |"
+)
+SHARING_RULE = "|---|---:|---:|---:|---:|"
+RATIOS = ("dr / snips", "told the true rewards / snips", "dr / dr-alone")
 
 
 def coverage_table(found: Mapping[str, Any]) -> str:
@@ -21,6 +27,17 @@ def coverage_table(found: Mapping[str, Any]) -> str:
         if isinstance(held, dict) and "asymptotic, dr" in held
     ]
     return "\n".join([HEAD, RULE, *rows])
+
+
+def sharing_table(found: Mapping[str, Any]) -> str:
+    """Return the table of what the shared model of rewards saves, from a proof's result."""
+    rows = []
+    for name, ratios in found.items():
+        if isinstance(ratios, dict):
+            cells = [f"{ratios[one]['ratio']:.3f} ± {ratios[one]['+-']:.3f}" for one in RATIOS]
+            cells.append(f"{ratios['dr / dr-alone, worst-off fifth of tasks']:.3f}")
+            rows.append(f"| {name.replace('effects of variance ', '')} | {' | '.join(cells)} |")
+    return "\n".join([SHARING_HEAD, SHARING_RULE, *rows])
 
 
 def _row(name: str, held: Mapping[str, Any]) -> str:
@@ -38,12 +55,14 @@ def _of_tasks(held: Mapping[str, Any], estimator: str) -> str:
 
 
 def main() -> None:
-    """Put the table of the stored result into the page."""
-    found = json.loads((RESULTS / "evaluation-intervals.json").read_text(encoding="utf-8"))
+    """Put the tables of the stored results into the page."""
     text = PAGE.read_text(encoding="utf-8")
-    start = text.index("| logger, decisions of a task |")
-    end = text.index("\n\n", start)
-    PAGE.write_text(text[:start] + coverage_table(found) + text[end:], encoding="utf-8")
+    for name, table in (("intervals", coverage_table), ("sharing", sharing_table)):
+        found = json.loads((RESULTS / f"evaluation-{name}.json").read_text(encoding="utf-8"))
+        made = table(found)
+        start = text.index(made[: made.index("|", 1) + 1])  # the head of the first column
+        text = text[:start] + made + text[text.index("\n\n", start) :]
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """Tables about evaluation on pages are those of the stored results."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from proofs.evaluation_pages import PAGE, RESULTS, coverage_table
-
-STORED = RESULTS / "evaluation-intervals.json"
+from proofs.evaluation_pages import PAGE, RESULTS, coverage_table, sharing_table
 
 
-@pytest.mark.skipif(not STORED.exists(), reason="the proof has not been run yet")
-def test_the_table_of_coverage_is_that_of_the_stored_proof() -> None:
-    found = json.loads(STORED.read_text(encoding="utf-8"))
-    assert coverage_table(found) in PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "table"), [("intervals", coverage_table), ("sharing", sharing_table)])
+def test_tables_are_those_of_the_stored_proofs(name: str, table: Callable[[Any], str]) -> None:
+    found = json.loads((RESULTS / f"evaluation-{name}.json").read_text(encoding="utf-8"))
+    assert table(found) in PAGE.read_text(encoding="utf-8")
 
 
 def test_a_table_of_coverage_has_a_row_for_each_logger() -> None:
