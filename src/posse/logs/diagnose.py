@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from posse.core.encoder import Encoder
 from posse.logs.diagnosis import Diagnosis, diagnose_parts
 from posse.logs.parts import summarise_parts
 from posse.logs.recipe import Recipe
 from posse.logs.scan import Roles
+from posse.numerics.linalg import WIDE
 
 PARTS = 10
 
@@ -92,11 +95,13 @@ def diagnose(
         seed=seed,
         on_rows=on_rows,
     )
-    found = diagnose_parts(
-        parts,
-        tasks=summary.tasks,
-        features=summary.features,
-        intercept=summary.encoder.constant,
-        forward=time is not None,
-    )
+    # many small matrices: with more threads than one these mostly wait for each other
+    with threadpool_limits(limits=1 if summary.statistics.dim < WIDE else None):
+        found = diagnose_parts(
+            parts,
+            tasks=summary.tasks,
+            features=summary.features,
+            intercept=summary.encoder.constant,
+            forward=time is not None,
+        )
     return replace(found, account=summary.account)
