@@ -60,7 +60,7 @@ def main() -> None:
         clock = time.perf_counter()
         found = PROOFS[name]()
         when = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
-        result = {**when, "seconds": round(time.perf_counter() - clock), **found}
+        result = {**when, "seconds": max(1, round(time.perf_counter() - clock)), **found}
         text = json.dumps(result, indent=2)
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
