@@ -86,7 +86,7 @@ class DecisionColumns:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decisions:
-    """Some decisions of a log, m of them in order, each between at most K arms.
+    """A batch of a log's decisions, m of them in order, each between at most K arms.
 
     Attributes
     ----------
